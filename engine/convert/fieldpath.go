@@ -1,0 +1,115 @@
+package convert
+
+import "strings"
+
+// FieldPath returns what the client's field path, as in a field selector
+// ("spec.a.b"), is called in the server's version. A path that no rule renames,
+// or that is no path, is returned as it is.
+func (c *Converter) FieldPath(text string) string {
+	p := splitFields(text)
+	changed := false
+	for _, s := range c.steps {
+		if s.renames() && p.renamed(s.from, s.dst, len(s.base)) {
+			changed = true
+		}
+	}
+	if !changed {
+		return text
+	}
+	return p.String()
+}
+
+// ClientFieldPath returns what the server's field path, as in the causes of a
+// Status ("spec.containers[0].image"), is called in the client's version.
+func (c *Converter) ClientFieldPath(text string) string {
+	p := splitFields(text)
+	changed := false
+	for i := len(c.steps) - 1; i >= 0; i-- {
+		if s := c.steps[i]; s.renames() && p.renamed(s.to, s.src, len(s.base)) {
+			changed = true
+		}
+	}
+	if !changed {
+		return text
+	}
+	return p.String()
+}
+
+// fields is a field path as the apiserver writes it. Keys of maps stand in
+// brackets, without quotes.
+type fields []field
+
+type field struct {
+	name      string
+	bracketed bool
+}
+
+func (p fields) String() string {
+	var b strings.Builder
+	for _, f := range p {
+		switch {
+		case f.bracketed:
+			b.WriteString("[" + f.name + "]")
+		case b.Len() > 0:
+			b.WriteString("." + f.name)
+		default:
+			b.WriteString(f.name)
+		}
+	}
+	return b.String()
+}
+
+// splitFields reads a field path; nil when it is none.
+func splitFields(text string) fields {
+	var p fields
+	for rest := text; rest != ""; {
+		if rest[0] == '[' {
+			end := strings.IndexByte(rest, ']')
+			if end < 0 {
+				return nil
+			}
+			p = append(p, field{rest[1:end], true})
+			rest = rest[end+1:]
+			continue
+		}
+		if len(p) > 0 {
+			if rest[0] != '.' {
+				return nil
+			}
+			rest = rest[1:]
+		}
+		end := strings.IndexAny(rest, ".[")
+		if end < 0 {
+			end = len(rest)
+		}
+		if end == 0 {
+			return nil
+		}
+		p = append(p, field{rest[:end], false})
+		rest = rest[end:]
+	}
+	return p
+}
+
+// renamed replaces what of p is from, after its first kept elements, by keys. It
+// reports false when p does not start with from.
+func (p *fields) renamed(from path, keys []string, kept int) bool {
+	if len(*p) < len(from) {
+		return false
+	}
+	for i, e := range from {
+		f := (*p)[i]
+		if e.each && !(f.bracketed && (f.name == "*" || isIndex(f.name))) {
+			return false
+		}
+		if !e.each && strings.Trim(f.name, `"'`) != e.key {
+			return false
+		}
+	}
+	out := append(fields(nil), (*p)[:kept]...)
+	for _, key := range keys {
+		out = append(out, field{key, !isPlainKey(key)})
+	}
+	*p = append(out, (*p)[len(from):]...)
+	return true
+}

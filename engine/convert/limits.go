@@ -1,0 +1,62 @@
+package convert
+
+import "time"
+
+// Limits. They bound what one body can cost.
+const (
+	// MaxObjectBytes is the size of one body on the way to the server: 3 MiB, as
+	// in the apiserver, so that nothing it accepts is refused.
+	MaxObjectBytes = 3 << 20
+
+	// MaxAnswerObjectBytes is the size of one object in a server's answer: a single
+	// object, a list's item, a watch event. etcd holds at most 1.5 MiB of protobuf
+	// for one object, which as JSON, with every key spelled out, is several times
+	// as long; ten times leaves room.
+	MaxAnswerObjectBytes = 16 << 20
+
+	// MaxDepth is how deep objects and arrays may nest. No Kubernetes schema comes
+	// near it; encoding/json stops at 10,000.
+	MaxDepth = 1000
+
+	// MaxPathElements is how many elements the path of a rule may have.
+	MaxPathElements = 64
+
+	// MaxJSONPatchOperations is the apiserver's own limit for one JSON patch.
+	MaxJSONPatchOperations = 10_000
+
+	// MaxJQTime is the wall time of one run of a jq program on one object. Programs
+	// take well under a millisecond on common objects; the rest is for a machine
+	// that is busy.
+	MaxJQTime = 250 * time.Millisecond
+
+	// MaxJQOutputBytes is the size of what a jq program may make of one object. A
+	// few operators can make a small object a vast one, so it is counted while
+	// encoding.
+	MaxJQOutputBytes = MaxAnswerObjectBytes
+
+	// MaxJQProgramBytes is the length of a jq program, checked before parsing.
+	MaxJQProgramBytes = 64 << 10
+
+	// MaxJQIndex is the highest array index a jq program may compute: writing to
+	// index n of an array makes n elements, and n may come from a client.
+	MaxJQIndex = 10_000
+
+	// MaxJQCompared is how many values jq's operations of quadratic cost (array
+	// subtraction, contains, index) take on one side: 16 million comparisons, about
+	// a third of a second.
+	MaxJQCompared = 4096
+
+	// MaxJQSorted is how many values jq's sorting functions take: a tenth of a
+	// second.
+	MaxJQSorted = 50_000
+
+	// MaxJQDigits is the length of a number in a jq multiplication.
+	MaxJQDigits = 1000
+
+	// writeChunk is how much of a converted answer is collected before it is
+	// written: one TLS record is at most 16 KiB, two make a good write.
+	writeChunk = 32 << 10
+
+	// maxEmptyReads is how many times in a row a reader may return nothing at all.
+	maxEmptyReads = 100
+)
