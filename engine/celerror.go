@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common"
+	celast "github.com/google/cel-go/common/ast"
+
+	"github.com/mixed-version-proxy/mvp/engine/source"
+)
+
+// translate returns the mistakes that CEL found in text, in our words. parsed is
+// nil if it could not be parsed.
+func translate(env *cel.Env, text *source.Text, parsed *celast.AST, issues *cel.Issues) source.Errors {
+	var errs source.Errors
+	for _, e := range issues.Errors() {
+		offset := offsetOf(text.Code, e.Location.Line(), e.Location.Column())
+		errs = append(errs, text.Error(offset, "%s", explain(env, parsed, e)))
+	}
+	return errs
+}
+
+// offsetOf returns the offset in code of a line, counted from 1, and a column in
+// characters, counted from 0.
+func offsetOf(code string, line, column int) int {
+	offset := 0
+	for range line - 1 {
+		i := strings.IndexByte(code[offset:], '\n')
+		if i < 0 {
+			return len(code)
+		}
+		offset += i + 1
+	}
+	for range column {
+		if offset >= len(code) || code[offset] == '\n' {
+			break
+		}
+		_, size := utf8.DecodeRuneInString(code[offset:])
+		offset += size
+	}
+	return offset
+}
+
+var (
+	undeclaredMessage = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
+	overloadMessage   = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '(.*)'$`)
+	selectMessage     = regexp.MustCompile(`^type '([^']*)' does not support field selection`)
+
+	// ANTLR's messages list every token that would have been right.
+	unexpectedMessage = regexp.MustCompile(`(?s)^Syntax error: (?:mismatched|extraneous) input '(.*)' expecting .*$`)
+	noChoiceMessage   = regexp.MustCompile(`(?s)^Syntax error: no viable alternative at input '(.*)'$`)
+	tokenMessage      = regexp.MustCompile(`(?s)^Syntax error: token recognition error at: '(.*)'$`)
+	missingMessage    = regexp.MustCompile(`(?s)^Syntax error: missing (.*) at '(.*)'$`)
+)
+
+// explain returns the message of e in our words.
+func explain(env *cel.Env, parsed *celast.AST, e *common.Error) string {
+	if m := undeclaredMessage.FindStringSubmatch(e.Message); m != nil {
+		return undeclared(env, m[1], selectedFrom(parsed, e.ExprID))
+	}
+	if m := overloadMessage.FindStringSubmatch(e.Message); m != nil {
+		return fmt.Sprintf("cannot use %s with %s", operatorName(m[1]), m[2])
+	}
+	if selectMessage.MatchString(e.Message) {
+		if group, field := selection(parsed, e.ExprID); hasFields(env, group) {
+			return unknownField(env, group, field)
+		}
+	}
+	for _, re := range []*regexp.Regexp{unexpectedMessage, noChoiceMessage, tokenMessage} {
+		if m := re.FindStringSubmatch(e.Message); m != nil {
+			return "syntax error: unexpected " + tokenName(m[1])
+		}
+	}
+	if m := missingMessage.FindStringSubmatch(e.Message); m != nil {
+		return fmt.Sprintf("syntax error: %s is missing before %s", m[1], tokenName(m[2]))
+	}
+	return lowerFirst(e.Message)
+}
+
+func tokenName(token string) string {
+	if token == "<EOF>" {
+		return "end of the expression"
+	}
+	return preview(token)
+}
+
+func lowerFirst(s string) string {
+	r, size := utf8.DecodeRuneInString(s)
+	return strings.ToLower(string(r)) + s[size:]
+}
+
+// undeclared explains a name that is no variable and no function; field is what
+// is selected from it, or "".
+func undeclared(env *cel.Env, name, field string) string {
+	if hasFields(env, name) {
+		return unknownField(env, name, field)
+	}
+	if name == upstreamType.TypeName() {
+		return `undeclared reference to "upstream": only a route knows it`
+	}
+	var candidates []string
+	for _, v := range env.Variables() {
+		root, _, _ := strings.Cut(v.Name(), ".")
+		candidates = append(candidates, root)
+	}
+	for function := range env.Functions() {
+		if !strings.ContainsAny(function, "_@!-?[") { // the names that operators have inside
+			candidates = append(candidates, function)
+		}
+	}
+	if best := closest(name, candidates); best != "" {
+		return fmt.Sprintf("undeclared reference to %q; did you mean %q?", name, best)
+	}
+	return fmt.Sprintf("undeclared reference to %q", name)
+}
+
+// hasFields reports whether name stands before a dot in the name of a variable.
+func hasFields(env *cel.Env, name string) bool { return len(fieldsOf(env, name)) > 0 }
+
+func fieldsOf(env *cel.Env, name string) []string {
+	var fields []string
+	for _, v := range env.Variables() {
+		if field, ok := strings.CutPrefix(v.Name(), name+"."); ok && !strings.Contains(field, ".") {
+			fields = append(fields, field)
+		}
+	}
+	return fields
+}
+
+// unknownField explains a use of group, a name with fields, that names none of
+// them.
+func unknownField(env *cel.Env, group, field string) string {
+	fields := fieldsOf(env, group)
+	switch {
+	case field == "":
+		return fmt.Sprintf("%q is not a value of its own; name one of its fields: %s", group, strings.Join(fields, ", "))
+	case slices.Contains(fields, field):
+		return fmt.Sprintf("has(%s.%s) is not needed: it is always there", group, field)
+	}
+	if best := closest(field, fields); best != "" {
+		return fmt.Sprintf("undeclared reference to %q; did you mean %q?", group+"."+field, group+"."+best)
+	}
+	return fmt.Sprintf("undeclared reference to %q; %s has %s", group+"."+field, group, strings.Join(fields, ", "))
+}
+
+// selectedFrom returns the field that is selected from the expression id, or "".
+func selectedFrom(parsed *celast.AST, id int64) string {
+	e := findSelect(parsed, func(e celast.Expr) bool { return e.AsSelect().Operand().ID() == id })
+	if e == nil {
+		return ""
+	}
+	return e.AsSelect().FieldName()
+}
+
+// selection returns what the expression id, a selection, selects and from what;
+// group is "" unless it is a dotted name.
+func selection(parsed *celast.AST, id int64) (group, field string) {
+	e := findSelect(parsed, func(e celast.Expr) bool { return e.ID() == id })
+	if e == nil {
+		return "", ""
+	}
+	return dottedName(e.AsSelect().Operand()), e.AsSelect().FieldName()
+}
+
+// dottedName returns e as written if it is names and dots only, else "".
+func dottedName(e celast.Expr) string {
+	suffix := ""
+	for e.Kind() == celast.SelectKind {
+		suffix = "." + e.AsSelect().FieldName() + suffix
+		e = e.AsSelect().Operand()
+	}
+	if e.Kind() != celast.IdentKind {
+		return ""
+	}
+	return e.AsIdent() + suffix
+}
+
+func findSelect(parsed *celast.AST, is func(celast.Expr) bool) celast.Expr {
+	if parsed == nil {
+		return nil
+	}
+	var found celast.Expr
+	celast.PreOrderVisit(parsed.Expr(), celast.NewExprVisitor(func(e celast.Expr) {
+		if e.Kind() == celast.SelectKind && is(e) {
+			found = e
+		}
+	}))
+	return found
+}

@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/google/cel-go/cel"
+
+	"github.com/mixed-version-proxy/mvp/engine/convert"
+	"github.com/mixed-version-proxy/mvp/engine/source"
+)
+
+// policy is a compiled Policy. It never changes.
+type policy struct {
+	order int // among all policies of the set
+	Info
+
+	match, route, deny, warn *expr
+	conversion               *Conversion
+	prefer                   *Preference
+}
+
+// Compile makes a set of policies, which apply in the order of their names, the
+// shipped ones after all of the user's. The error is a [source.Errors] with all
+// mistakes of all policies, in the order of their places.
+func Compile(policies []Policy) (*Set, error) {
+	envs, err := celEnvironments()
+	if err != nil {
+		return nil, fmt.Errorf("cannot set up CEL: %w", err)
+	}
+	sorted := slices.Clone(policies)
+	slices.SortStableFunc(sorted, func(a, b Policy) int {
+		return cmp.Or(compareBool(a.Origin == OriginLibrary, b.Origin == OriginLibrary), cmp.Compare(a.Name, b.Name))
+	})
+	c := compiler{envs: envs}
+	for i := range sorted {
+		c.compile(&sorted[i])
+	}
+	c.checkNames(sorted)
+	c.checkConversions(sorted)
+	if err := c.errs.Err(); err != nil {
+		return nil, err
+	}
+	return newSet(c.policies), nil
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+type compiler struct {
+	envs     *environments
+	policies []*policy // as many as were compiled, those with mistakes too
+	errs     source.Errors
+}
+
+func (c *compiler) compile(in *Policy) {
+	p := &policy{order: len(c.policies), prefer: in.Prefer, Info: infoOf(in)}
+	c.policies = append(c.policies, p)
+	p.match = c.expr(c.envs.request, in.Name, roleMatch, in.Match)
+	p.route = c.expr(c.envs.route, in.Name, roleRoute, in.Route)
+	p.deny = c.expr(c.envs.request, in.Name, roleDeny, in.Deny)
+	p.warn = c.expr(c.envs.request, in.Name, roleWarn, in.Warn)
+	if in.Convert != nil {
+		p.conversion = c.conversion(in)
+	}
+	if in.Route == nil && in.Deny == nil && in.Warn == nil && in.Convert == nil && in.Prefer == nil {
+		c.errorAt(in.Pos, "policy %q does nothing: give it a conversion, a route, a preference, a deny or a warn", in.Name)
+	}
+}
+
+func (c *compiler) errorAt(pos source.Pos, format string, args ...any) {
+	c.errs = append(c.errs, &source.Error{Pos: pos, Msg: fmt.Sprintf(format, args...)})
+}
+
+func (c *compiler) expr(env *cel.Env, policy string, role role, text *source.Text) *expr {
+	if text == nil {
+		return nil
+	}
+	x, errs := compileExpr(env, policy, role, text)
+	c.errs = append(c.errs, errs...)
+	return x
+}
+
+func (c *compiler) conversion(in *Policy) *Conversion {
+	spec := *in.Convert
+	spec.Policy = in.Name
+	converter, errs := convert.Compile(spec)
+	c.errs = append(c.errs, errs...)
+	return &Conversion{
+		Policy:    in.Name,
+		When:      in.When,
+		Converter: converter,
+		From:      spec.From,
+		To:        spec.To,
+		Library:   in.Origin == OriginLibrary,
+	}
+}
+
+// checkNames finds policies of one name. A user's policy may have the name of a
+// shipped one.
+func (c *compiler) checkNames(sorted []Policy) {
+	for i := 1; i < len(sorted); i++ {
+		a, b := &sorted[i-1], &sorted[i]
+		if a.Name == b.Name && (a.Origin == OriginLibrary) == (b.Origin == OriginLibrary) {
+			c.errorAt(b.Pos, "policy %q is already at %v", b.Name, a.Pos)
+		}
+	}
+}
+
+// checkConversions finds conversions of one version of which the later can never
+// take place, and marks the shipped ones that a user's policy replaces.
+func (c *compiler) checkConversions(sorted []Policy) {
+	users := map[gvr][]*Policy{} // by the version that is converted from, in order
+	for i := range sorted {
+		p := &sorted[i]
+		if p.Convert == nil || p.Audit || p.Origin == OriginLibrary {
+			continue
+		}
+		from := gvrOf(p.Convert.From)
+		for _, other := range users[from] {
+			if hides(other, p) {
+				c.errorAt(p.Convert.Pos, "policy %q never converts %s %s: policy %q at %v already does; give them different matches, or remove one",
+					p.Name, p.Convert.From.APIVersion(), p.Convert.From.Resource, other.Name, other.Convert.Pos)
+				break
+			}
+		}
+		users[from] = append(users[from], p)
+	}
+	for _, p := range c.policies {
+		if p.conversion == nil || !p.conversion.Library {
+			continue
+		}
+		for _, user := range users[gvrOf(p.conversion.From)] {
+			if user.Match == nil && replaces(user.When, p.conversion.When) {
+				p.ShadowedBy = user.Name
+			}
+		}
+	}
+}
+
+// hides reports whether the conversion of a, which comes first, leaves none for
+// that of b.
+func hides(a, b *Policy) bool {
+	if !replaces(a.When, b.When) {
+		return false
+	}
+	return a.Match == nil || b.Match != nil && a.Match.Code == b.Match.Code
+}
+
+// replaces reports whether a conversion that takes place when a says does so
+// whenever one that b says would.
+func replaces(a, b When) bool { return a == WhenAlways || b == WhenUnserved }
