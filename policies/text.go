@@ -1,0 +1,133 @@
+package policies
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mixed-version-proxy/mvp/engine/source"
+)
+
+// checkText refuses files that are no text, with the place of the first bad byte,
+// and those that are empty.
+func checkText(file File) *source.Error {
+	if len(bytes.TrimSpace(file.Data)) == 0 {
+		return &source.Error{
+			Pos: source.Pos{File: file.Name, Line: 1, Col: 1},
+			Msg: "the file is empty: write the policy or remove the file",
+		}
+	}
+	for rest := file.Data; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		if r == utf8.RuneError && size <= 1 || r == 0 {
+			text := source.Text{Code: string(file.Data), Start: source.Pos{File: file.Name, Line: 1, Col: 1}}
+			return text.Error(len(file.Data)-len(rest), "byte 0x%02x is not text: policy files are in UTF-8", rest[0])
+		}
+		rest = rest[size:]
+	}
+	return nil
+}
+
+// utf8BOM is what some editors put before UTF-8 text.
+var utf8BOM = []byte("\ufeff")
+
+// fileText returns the whole of file as an expression or program, without the
+// white space at its end: something that is missing there is missing on the last
+// line.
+func fileText(file File) *source.Text {
+	return &source.Text{
+		Code:  strings.TrimRight(string(bytes.TrimPrefix(file.Data, utf8BOM)), " \t\r\n"),
+		Start: source.Pos{File: file.Name, Line: 1, Col: 1},
+	}
+}
+
+// showLines gives the mistakes that have a place and no line yet the line that
+// stands there, so that they are shown like all others. The engine knows only
+// the place of a rule, not the file around it.
+func showLines(errs source.Errors, sources ...[]File) {
+	if len(errs) == 0 {
+		return
+	}
+	data := map[string][]byte{}
+	for _, files := range sources {
+		for _, file := range files {
+			data[file.Name] = file.Data
+		}
+	}
+	split := map[string][]string{} // lines of the files that have mistakes
+	for _, e := range errs {
+		if e.Line != "" || e.Pos.Line == 0 {
+			continue
+		}
+		name := e.Pos.File
+		if split[name] == nil {
+			split[name] = splitLines(data[name])
+		}
+		if lines := split[name]; e.Pos.Line <= len(lines) && !isBlank(lines[e.Pos.Line-1]) {
+			e.Line = strings.TrimRight(lines[e.Pos.Line-1], "\r")
+			e.Caret = min(max(e.Pos.Col-1, 0), len(e.Line))
+		}
+	}
+}
+
+// splitLines returns the lines of data without their newlines.
+func splitLines(data []byte) []string {
+	return strings.Split(string(bytes.TrimPrefix(data, utf8BOM)), "\n")
+}
+
+// maxQuoted is how much of a user's text a message repeats, in bytes.
+const maxQuoted = 60
+
+// quote returns s in quotes, cut short when it is long.
+func quote(s string) string {
+	if len(s) <= maxQuoted {
+		return strconv.Quote(s)
+	}
+	end := maxQuoted
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return strconv.Quote(s[:end]) + "…"
+}
+
+// didYouMean returns `; did you mean "x"?` for the candidate nearest to word, or
+// "" when none is near enough to be a misspelling.
+func didYouMean(word string, candidates []string) string {
+	// Long words are not misspellings of ours, and cost time to compare.
+	const maxWord = 64
+	if len(word) > maxWord {
+		return ""
+	}
+	best, bestDistance := "", 1+max(1, len(word)/3)
+	for _, candidate := range candidates {
+		if d := editDistance(strings.ToLower(word), strings.ToLower(candidate)); d < bestDistance {
+			best, bestDistance = candidate, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + strconv.Quote(best) + "?"
+}
+
+// editDistance counts the bytes to insert, delete or replace to get from a to b.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
