@@ -1,0 +1,197 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"time"
+)
+
+// Config is what a Pool needs. The zero value of an optional field is its default.
+type Config struct {
+	// Servers are the kube-apiservers. At least one, with distinct names. Required.
+	Servers []ServerConfig
+
+	// CAFile is a PEM bundle that verifies the servers' certificates. The file is
+	// read again when its content changes. Default: the system's roots.
+	CAFile string
+
+	// ServerName is the DNS name or IP that the servers' certificates must carry,
+	// for servers that are dialled by an address that they do not. Default: the
+	// host of each server's URL.
+	ServerName string
+
+	// ClientCertFile and ClientKeyFile are MVP's own client certificate, PEM, both
+	// or neither. Connections for MVP's own requests present it; connections for
+	// clients' requests do not, unless a Request says OwnCertificate. The files are
+	// read again when their content changes.
+	ClientCertFile, ClientKeyFile string
+
+	// TokenFile holds MVP's own bearer token and is read again when it changes.
+	// Token is the same as a value; the file wins. They are sent with MVP's own
+	// requests only.
+	TokenFile, Token string
+
+	// InsecureSkipTLSVerify accepts any server certificate. Whoever stands between
+	// MVP and a server can then read every client's token. Default false.
+	InsecureSkipTLSVerify bool
+
+	// ProbeInterval is the time between two looks at a server's /readyz. Default 1 s.
+	ProbeInterval time.Duration
+
+	// ProbeTimeout bounds one look at /readyz, dial and handshake included.
+	// Default 3 s.
+	ProbeTimeout time.Duration
+
+	// DiscoveryInterval is the time between two polls of a server's version and
+	// discovery documents. The polls carry ETags and cost a 304 each. Default 2 s.
+	DiscoveryInterval time.Duration
+
+	// CRDInterval is the time between two polls of a server's OpenAPI index and
+	// CustomResourceDefinitions; they are also read at once when discovery changed.
+	// Default 5 s.
+	CRDInterval time.Duration
+
+	// DialTimeout bounds name resolution and TCP connect, and the wait for a free
+	// connection when MaxConnsPerServer are in use. Default 5 s.
+	DialTimeout time.Duration
+
+	// HandshakeTimeout bounds the TLS handshake. Default 5 s.
+	HandshakeTimeout time.Duration
+
+	// HeaderTimeout is how long a server may take from the last byte of a request
+	// to the last byte of the answer's head, and how long it may refuse to take one
+	// piece of a request. It never limits a body. Default 75 s, above the 60 s that
+	// kube-apiserver gives a request by default.
+	HeaderTimeout time.Duration
+
+	// MaxIdlePerServer is how many unused connections are kept, for each of the
+	// kinds of connections (short, long; with and without MVP's certificate).
+	// Default 256.
+	MaxIdlePerServer int
+
+	// IdleTimeout is how long an unused connection is kept. It must be below the
+	// servers' own (90 s in kube-apiserver), or requests meet closing connections.
+	// Default 60 s.
+	IdleTimeout time.Duration
+
+	// MaxConnsPerServer is how many requests that are not Long may be in flight to
+	// one server, each on its own connection; more wait for DialTimeout. Long
+	// requests and upgrades are not counted. Default 2048.
+	MaxConnsPerServer int
+
+	// Log receives changes of health, versions and capabilities, never a token or a
+	// body. Default: slog.Default().
+	Log *slog.Logger
+
+	// OnChange is called after the view changed in more than times and latencies,
+	// always from the same goroutine, from Run. Changes that follow each other
+	// closely may be reported as one. Optional.
+	OnChange func(*View)
+}
+
+// ServerConfig is one kube-apiserver.
+type ServerConfig struct {
+	// Name is how logs, metrics, policies and answers call the server. Default: the
+	// host and port of URL.
+	Name string
+
+	// URL is https://host:port or http://host:port without a path. The port
+	// defaults to the scheme's. Required.
+	URL string
+}
+
+// complete returns cfg with its defaults, or every mistake in it.
+func (cfg Config) complete() (Config, error) {
+	var errs []error
+	if len(cfg.Servers) == 0 {
+		errs = append(errs, errors.New("no upstream servers: give at least one URL"))
+	}
+	if (cfg.ClientCertFile == "") != (cfg.ClientKeyFile == "") {
+		errs = append(errs, errors.New("a client certificate needs both its certificate file and its key file"))
+	}
+	for _, d := range []struct {
+		name     string
+		value    *time.Duration
+		fallback time.Duration
+	}{
+		{"ProbeInterval", &cfg.ProbeInterval, time.Second},
+		{"ProbeTimeout", &cfg.ProbeTimeout, 3 * time.Second},
+		{"DiscoveryInterval", &cfg.DiscoveryInterval, 2 * time.Second},
+		{"CRDInterval", &cfg.CRDInterval, 5 * time.Second},
+		{"DialTimeout", &cfg.DialTimeout, 5 * time.Second},
+		{"HandshakeTimeout", &cfg.HandshakeTimeout, 5 * time.Second},
+		{"HeaderTimeout", &cfg.HeaderTimeout, 75 * time.Second},
+		{"IdleTimeout", &cfg.IdleTimeout, 60 * time.Second},
+	} {
+		if *d.value < 0 {
+			errs = append(errs, fmt.Errorf("%s is %v: want a positive duration", d.name, *d.value))
+		}
+		if *d.value == 0 {
+			*d.value = d.fallback
+		}
+	}
+	if cfg.MaxIdlePerServer < 0 || cfg.MaxConnsPerServer < 0 {
+		errs = append(errs, errors.New("MaxIdlePerServer and MaxConnsPerServer must not be negative"))
+	}
+	if cfg.MaxIdlePerServer == 0 {
+		cfg.MaxIdlePerServer = 256
+	}
+	if cfg.MaxConnsPerServer == 0 {
+		cfg.MaxConnsPerServer = 2048
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	return cfg, errors.Join(errs...)
+}
+
+// endpoint is a parsed ServerConfig.
+type endpoint struct {
+	name string
+	url  string // scheme://host:port
+	tls  bool
+	host string // without port and brackets
+	addr string // host:port to dial
+}
+
+// parse checks a ServerConfig. A path, query or user in the URL is refused because
+// requests carry their whole target, which would silently replace it.
+func (sc ServerConfig) parse() (endpoint, error) {
+	u, err := url.Parse(sc.URL)
+	if err != nil {
+		return endpoint{}, fmt.Errorf("cannot use upstream URL %q: %w", sc.URL, errors.Unwrap(err))
+	}
+	port := u.Port()
+	switch u.Scheme {
+	case "https":
+		port = orDefault(port, "443")
+	case "http":
+		port = orDefault(port, "80")
+	default:
+		return endpoint{}, fmt.Errorf("cannot use upstream URL %q: want https://host:port or http://host:port", sc.URL)
+	}
+	if u.User != nil {
+		return endpoint{}, fmt.Errorf("cannot use upstream URL %q: it must not hold a user or a password", u.Redacted())
+	}
+	if u.Hostname() == "" || (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
+		return endpoint{}, fmt.Errorf("cannot use upstream URL %q: want only a scheme, a host and a port", sc.URL)
+	}
+	addr := net.JoinHostPort(u.Hostname(), port)
+	return endpoint{
+		name: orDefault(sc.Name, addr),
+		url:  u.Scheme + "://" + addr,
+		tls:  u.Scheme == "https",
+		host: u.Hostname(),
+		addr: addr,
+	}, nil
+}
+
+func orDefault(value, fallback string) string {
+	if value == "" {
+		return fallback
+	}
+	return value
+}

@@ -1,0 +1,175 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// failuresToUnhealthy is how many probes in a row must time out or break off
+	// before a server is unhealthy. A refused connection and an answer other than 200
+	// count at once: they are the server's own word.
+	failuresToUnhealthy = 2
+
+	// catchUpTimeout bounds the discovery of a server that has come back, before it is
+	// healthy again whatever is known of it.
+	catchUpTimeout = 5 * time.Second
+
+	// maxReadyzBytes bounds the answer of /readyz, a line per check.
+	maxReadyzBytes = 64 << 10
+)
+
+// member is a server of a pool, with what probing it remembers.
+type member struct {
+	pool   *Pool
+	i      int // in View.Servers
+	server *Server
+	log    *slog.Logger
+
+	probeNow   chan struct{}
+	detailsNow chan struct{}
+	probed     chan struct{} // closed after the first round
+	probedOnce sync.Once
+
+	failures  int // of probes in a row; watchHealth's
+	discovery discovery
+	details   details // watchDetails'
+}
+
+func newMember(p *Pool, i int, end endpoint) *member {
+	m := &member{
+		pool: p, i: i, log: p.cfg.Log.With("upstream", end.name),
+		probeNow: make(chan struct{}, 1), detailsNow: make(chan struct{}, 1), probed: make(chan struct{}),
+	}
+	m.server = newServer(&p.cfg, end, p.secrets, m.dialFailed)
+	m.discovery.get = m.server.Get
+	return m
+}
+
+func (m *member) state() *State { return m.pool.View().Servers[m.i] }
+
+func (m *member) update(change func(*State) bool) { m.pool.update(m.i, change) }
+
+func (m *member) firstRoundDone() { m.probedOnce.Do(func() { close(m.probed) }) }
+
+// watchHealth probes until ctx is done.
+func (m *member) watchHealth(ctx context.Context) {
+	every(ctx, m.pool.cfg.ProbeInterval, m.probeNow, func() { m.probe(ctx) })
+}
+
+func (m *member) probe(ctx context.Context) {
+	probeCtx, cancel := context.WithTimeout(ctx, m.pool.cfg.ProbeTimeout)
+	defer cancel()
+	start := time.Now()
+	doc, err := m.server.Get(probeCtx, "/readyz", nil, maxReadyzBytes)
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil && doc.Status == 200 {
+		m.markUp(ctx, start, time.Since(start))
+		return
+	}
+	m.failures++
+	reason, certain := unhealthyReason(doc, err)
+	if certain || m.failures >= failuresToUnhealthy {
+		m.markDown(reason, start)
+		m.firstRoundDone()
+		return
+	}
+	wake(m.probeNow) // the second opinion, now
+}
+
+// unhealthyReason says in words why a probe failed, and whether one such failure is
+// enough.
+func unhealthyReason(doc *Document, err error) (reason string, certain bool) {
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return fmt.Sprintf("cannot %s: %v", e.Op, e.Err), e.Op == OpDial && !e.Timeout
+	case err != nil:
+		return err.Error(), false
+	case doc.Status == 401 || doc.Status == 403:
+		return fmt.Sprintf("/readyz answered %d: MVP's own credential may not read it", doc.Status), true
+	}
+	var failed []string
+	for line := range strings.Lines(string(doc.Body)) {
+		if check, ok := strings.CutPrefix(line, "[-]"); ok {
+			failed = append(failed, strings.TrimSpace(check))
+		}
+	}
+	reason = fmt.Sprintf("/readyz answered %d", doc.Status)
+	if len(failed) > 0 {
+		reason += ": " + preview(strings.Join(failed, ", "))
+	}
+	return reason, true
+}
+
+// markUp makes the server healthy. One that was down may have come back as another
+// version, so what it serves is read first: a request must not be sent to it for what
+// it no longer has.
+func (m *member) markUp(ctx context.Context, when time.Time, took time.Duration) {
+	m.failures = 0
+	fresh := false
+	if !m.state().Healthy {
+		fresh = m.catchUp(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	cameUp := false
+	m.update(func(s *State) bool {
+		cameUp = !s.Healthy
+		s.Stale = s.Stale && !fresh
+		s.Healthy, s.Reason, s.LastProbe = true, "", when
+		s.Latency = average(s.Latency, took)
+		return cameUp
+	})
+	if cameUp {
+		m.log.Info("upstream is healthy", "version", m.state().GitVersion)
+		wake(m.detailsNow)
+	}
+}
+
+func (m *member) catchUp(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
+	defer cancel()
+	return m.discover(ctx)
+}
+
+// markDown makes the server unhealthy. A zero when is not a probe's.
+func (m *member) markDown(reason string, when time.Time) (wentDown bool) {
+	m.update(func(s *State) bool {
+		wentDown = s.Healthy
+		changed := wentDown || s.Reason != reason
+		s.Healthy, s.Reason, s.Stale = false, reason, s.Synced
+		if !when.IsZero() {
+			s.LastProbe = when
+		}
+		return changed
+	})
+	if wentDown {
+		m.log.Warn("upstream is unhealthy", "reason", reason)
+	}
+	return wentDown
+}
+
+// dialFailed takes a request's failure to connect as a probe's, and has the server
+// probed at once, in case it was a chance.
+func (m *member) dialFailed(err error) {
+	if m.markDown(fmt.Sprintf("cannot %s: %v", OpDial, err), time.Time{}) {
+		wake(m.probeNow)
+	}
+}
+
+// average is an exponentially weighted moving average over about the last five.
+func average(old, sample time.Duration) time.Duration {
+	if old == 0 {
+		return sample
+	}
+	return old + (sample-old)/5
+}

@@ -1,0 +1,262 @@
+package upstream
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+)
+
+// View is what is known of all servers at one moment. It is immutable and safe for
+// concurrent use.
+type View struct {
+	// Servers are in the order of the configuration, always all of them.
+	Servers []*State
+
+	// Generation grows by one with every change in more than times and latencies.
+	Generation uint64
+}
+
+// State is what is known of one server at one moment. It is immutable and safe for
+// concurrent use; only its methods Inflight and Streams look at the present.
+type State struct {
+	// Server makes round trips to it.
+	Server *Server
+
+	Name, URL string
+
+	// Healthy says that the server's /readyz answered 200 and that nothing has
+	// spoken against it since. Reason is why not, in words for an operator, and
+	// empty when healthy.
+	Healthy bool
+	Reason  string
+
+	// Synced says that what the server serves is known. Stale says that the last
+	// poll failed, so that what is known may be old.
+	Synced, Stale bool
+
+	// GitVersion is as the server reports it (v1.32.13). Major, Minor and Patch are
+	// taken from it, zero while unknown.
+	GitVersion          string
+	Major, Minor, Patch int
+
+	// Emulation is the version that the server behaves as (KEP-4330). It is the
+	// binary's where the server reports none.
+	Emulation Emulation
+
+	// Groups is what the server itself serves, the core group under the name "".
+	// A version whose Freshness is Stale has the resources it was last seen with.
+	Groups []apidiscoveryv2.APIGroupDiscovery
+
+	// OpenAPIV3 maps a path of the OpenAPI v3 index ("apis/apps/v1") to its
+	// serverRelativeURL. Nil while unknown.
+	OpenAPIV3 map[string]string
+
+	// CRDs are the CustomResourceDefinitions by their name ("<plural>.<group>").
+	// Nil while unknown: CRDsForbidden says that the server does not let MVP's own
+	// credential read them.
+	CRDs          map[string]*CRD
+	CRDsForbidden bool
+
+	// LastProbe is when /readyz was last looked at, Latency the moving average of
+	// the time that took, zero before the first.
+	LastProbe time.Time
+	Latency   time.Duration
+
+	index index // of Groups
+}
+
+// Emulation is the version of Kubernetes a server behaves as.
+type Emulation struct{ Major, Minor int }
+
+// Inflight is the number of requests that are now under way to the server, without
+// Long ones and upgrades.
+func (s *State) Inflight() int { return s.Server.Inflight() }
+
+// Streams is the number of Long requests and upgraded connections that are now
+// open to the server.
+func (s *State) Streams() int { return s.Server.Streams() }
+
+// CRD is a CustomResourceDefinition, reduced to what conversions ask.
+type CRD struct {
+	Group, Plural, Kind string
+	Versions            map[string]CRDVersion // by name ("v1beta1")
+
+	uid, resourceVersion string // tell whether it changed
+}
+
+// CRDVersion is one version of a CRD. It may be one that is no longer served.
+type CRDVersion struct {
+	Served, Storage bool
+	Schema          json.RawMessage // openAPIV3Schema, nil without one
+}
+
+// Serves reports whether the server serves the resource. The core group is "".
+func (s *State) Serves(group, version, resource string) bool {
+	_, ok := s.index[gvr{group, version, resource}]
+	return ok
+}
+
+// ServesVerb reports whether the server serves the verb (get, list, watch, create,
+// update, patch, delete, deletecollection) on the resource, or on its subresource
+// where that is not "".
+func (s *State) ServesVerb(group, version, resource, subresource, verb string) bool {
+	r, ok := s.index[gvr{group, version, resource}]
+	if !ok {
+		return false
+	}
+	if subresource == "" {
+		return slices.Contains(r.Verbs, verb)
+	}
+	for i := range r.Subresources {
+		if r.Subresources[i].Subresource == subresource {
+			return slices.Contains(r.Subresources[i].Verbs, verb)
+		}
+	}
+	return false
+}
+
+// Kind is the kind of the resource's objects, "" if the server does not serve it.
+func (s *State) Kind(group, version, resource string) string {
+	r, ok := s.index[gvr{group, version, resource}]
+	if !ok || r.ResponseKind == nil {
+		return ""
+	}
+	return r.ResponseKind.Kind
+}
+
+// Resource is what the server's discovery says about the resource. It must not be
+// changed.
+func (s *State) Resource(group, version, resource string) (*apidiscoveryv2.APIResourceDiscovery, bool) {
+	r, ok := s.index[gvr{group, version, resource}]
+	return r, ok
+}
+
+// ServedByHealthy reports whether a healthy server serves the resource.
+func (v *View) ServedByHealthy(group, version, resource string) bool {
+	for _, s := range v.Servers {
+		if s.Healthy && s.Serves(group, version, resource) {
+			return true
+		}
+	}
+	return false
+}
+
+// ServedByAny reports whether a server serves the resource, or did when it was
+// last reached.
+func (v *View) ServedByAny(group, version, resource string) bool {
+	for _, s := range v.Servers {
+		if s.Serves(group, version, resource) {
+			return true
+		}
+	}
+	return false
+}
+
+// Healthy appends the healthy servers to dst.
+func (v *View) Healthy(dst []*State) []*State {
+	for _, s := range v.Servers {
+		if s.Healthy {
+			dst = append(dst, s)
+		}
+	}
+	return dst
+}
+
+// Capable appends the healthy servers that serve the verb on the resource, or on
+// its subresource where that is not "", to dst.
+func (v *View) Capable(dst []*State, group, version, resource, subresource, verb string) []*State {
+	for _, s := range v.Servers {
+		if s.Healthy && s.ServesVerb(group, version, resource, subresource, verb) {
+			dst = append(dst, s)
+		}
+	}
+	return dst
+}
+
+// Synced reports whether it is known of at least one server what it serves.
+func (v *View) Synced() bool {
+	for _, s := range v.Servers {
+		if s.Synced {
+			return true
+		}
+	}
+	return false
+}
+
+// State returns the server called name.
+func (v *View) State(name string) (*State, bool) {
+	for _, s := range v.Servers {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return nil, false
+}
+
+// Oldest is the server with the lowest version, Newest that with the highest.
+// Healthy servers go before others; among equals it is the first. Nil if no
+// version is known.
+func (v *View) Oldest() *State { return v.pick(func(a, b *State) bool { return a.older(b) }) }
+
+// Newest is described at Oldest.
+func (v *View) Newest() *State { return v.pick(func(a, b *State) bool { return b.older(a) }) }
+
+func (v *View) pick(better func(a, b *State) bool) *State {
+	var best *State
+	for _, s := range v.Servers {
+		switch {
+		case s.GitVersion == "":
+		case best == nil, s.Healthy && !best.Healthy:
+			best = s
+		case s.Healthy == best.Healthy && better(s, best):
+			best = s
+		}
+	}
+	return best
+}
+
+// Mixed reports whether the healthy servers are of more than one minor version.
+func (v *View) Mixed() bool {
+	var first *State
+	for _, s := range v.Servers {
+		switch {
+		case !s.Healthy || s.GitVersion == "":
+		case first == nil:
+			first = s
+		case s.Major != first.Major || s.Minor != first.Minor:
+			return true
+		}
+	}
+	return false
+}
+
+func (s *State) older(t *State) bool {
+	if s.Major != t.Major {
+		return s.Major < t.Major
+	}
+	if s.Minor != t.Minor {
+		return s.Minor < t.Minor
+	}
+	return s.Patch < t.Patch
+}
+
+type gvr struct{ group, version, resource string }
+
+type index map[gvr]*apidiscoveryv2.APIResourceDiscovery
+
+// indexGroups makes the look-up table of groups, whose resources it points into.
+func indexGroups(groups []apidiscoveryv2.APIGroupDiscovery) index {
+	ix := index{}
+	for g := range groups {
+		for v := range groups[g].Versions {
+			version := &groups[g].Versions[v]
+			for r := range version.Resources {
+				resource := &version.Resources[r]
+				ix[gvr{groups[g].Name, version.Version, resource.Resource}] = resource
+			}
+		}
+	}
+	return ix
+}
