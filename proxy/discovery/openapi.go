@@ -1,0 +1,123 @@
+package discovery
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+)
+
+// An OpenAPISource is one kube-apiserver's /openapi/v3.
+type OpenAPISource struct {
+	Server    string            // as in [Source]
+	Version   string            // as in [Source]
+	Reachable bool              // an unreachable server's documents cannot be asked for and are not listed
+	Paths     map[string]string // "apis/apps/v1" to its serverRelativeURL
+}
+
+// An OpenAPIIndex is the /openapi/v3 that clients see. It never changes and may be
+// used by any number of goroutines.
+type OpenAPIIndex struct {
+	body    []byte
+	etag    string
+	servers map[string][]documentOf // by path, newest server first
+	own     map[string]string       // path to hash
+}
+
+// A documentOf is the document that one server has for a path.
+type documentOf struct {
+	server, hash string
+}
+
+// MergeOpenAPI returns the index of all documents that can be had. own has the
+// documents that the proxy answers itself, each with its [Hash]: those of
+// converted group versions. A document that a reachable server has wins over an
+// own one. Of several servers the newest one's hash is listed.
+func MergeOpenAPI(sources []OpenAPISource, own map[string]string) *OpenAPIIndex {
+	sources = slices.Clone(sources)
+	slices.SortStableFunc(sources, func(a, b OpenAPISource) int {
+		return compareServers(a.Version, a.Server, b.Version, b.Server)
+	})
+	x := &OpenAPIIndex{servers: map[string][]documentOf{}, own: map[string]string{}}
+	for _, s := range sources {
+		if !s.Reachable {
+			continue
+		}
+		for path, link := range s.Paths {
+			x.servers[path] = append(x.servers[path], documentOf{s.Server, hashOf(link)})
+		}
+	}
+	for path, hash := range own {
+		if len(x.servers[path]) == 0 {
+			x.own[path] = hash
+		}
+	}
+	x.render()
+	return x
+}
+
+// hashOf returns the hash in a serverRelativeURL, "" if there is none.
+func hashOf(link string) string {
+	u, err := url.Parse(link)
+	if err != nil {
+		return ""
+	}
+	return u.Query().Get("hash")
+}
+
+func (x *OpenAPIIndex) render() {
+	type entry struct {
+		ServerRelativeURL string `json:"serverRelativeURL"`
+	}
+	paths := map[string]entry{}
+	for path, docs := range x.servers {
+		paths[path] = entry{documentURL(path, docs[0].hash)}
+	}
+	for path, hash := range x.own {
+		paths[path] = entry{documentURL(path, hash)}
+	}
+	x.body, _ = json.Marshal(map[string]any{"paths": paths}) // strings only
+	x.etag = quotedHash(x.body)
+}
+
+// documentURL writes the URL anew rather than repeat what a server said, so that
+// no server can send clients elsewhere.
+func documentURL(path, hash string) string {
+	u := url.URL{Path: "/openapi/v3/" + path}
+	if hash != "" {
+		u.RawQuery = url.Values{"hash": {hash}}.Encode()
+	}
+	return u.String()
+}
+
+// Answer answers GET and HEAD of /openapi/v3.
+func (x *OpenAPIIndex) Answer(ifNoneMatch string) *Answer {
+	if matchesETag(ifNoneMatch, x.etag) {
+		return &Answer{Status: http.StatusNotModified, ETag: x.etag}
+	}
+	return &Answer{Status: http.StatusOK, ContentType: "application/json", ETag: x.etag, Body: x.body}
+}
+
+// Servers returns the servers to ask for the document of path ("apis/apps/v1"),
+// best first: those whose document has that hash (the hash= of the request, may
+// be empty), then the others. Clients keep a document for ever under its hash, so
+// a server that has another one must not answer for it; asked nevertheless, a
+// kube-apiserver redirects to the hash that it has. None: the path is not listed,
+// or is the proxy's own.
+func (x *OpenAPIIndex) Servers(path, hash string) []string {
+	var same, other []string
+	for _, d := range x.servers[path] {
+		if d.hash == hash {
+			same = append(same, d.server)
+		} else {
+			other = append(other, d.server)
+		}
+	}
+	return append(same, other...)
+}
+
+// Own returns the hash of the document of path if the proxy answers it itself.
+func (x *OpenAPIIndex) Own(path string) (hash string, ok bool) {
+	hash, ok = x.own[path]
+	return hash, ok
+}
