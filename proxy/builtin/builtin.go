@@ -1,0 +1,142 @@
+// Package builtin knows the types of the fields of Kubernetes' own kinds, from
+// the Go types of k8s.io/api, also of versions that no server serves any more.
+//
+// It knows no custom resource and reads no document.
+package builtin
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// A Schema tells the types of the fields of one version of a kind. It is
+// immutable and safe for concurrent use.
+type Schema struct{ root reflect.Type }
+
+// Find returns the schema of a kind; ok is false for a kind that Kubernetes does
+// not have.
+func Find(group, version, kind string) (s *Schema, ok bool) {
+	object, err := scheme.Scheme.New(schema.GroupVersionKind{Group: group, Version: version, Kind: kind})
+	if err != nil {
+		return nil, false
+	}
+	return &Schema{reflect.TypeOf(object)}, true
+}
+
+// FindResource is Find for the kind whose plural is resource.
+func FindResource(group, version, resource string) (s *Schema, ok bool) {
+	gv := schema.GroupVersion{Group: group, Version: version}
+	for kind := range scheme.Scheme.KnownTypes(gv) {
+		if plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(kind)); plural.Resource == resource {
+			return Find(group, version, kind)
+		}
+	}
+	return nil, false
+}
+
+var (
+	intOrString = reflect.TypeFor[intstr.IntOrString]()
+	jsonText    = reflect.TypeFor[json.Marshaler]()
+	plainText   = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// TypeAt returns the JSON type of the field at path, whose elements are keys, "*"
+// for the items of an array: "string", "integer", "number", "boolean", "object",
+// "array", "int-or-string"; "" when there is no such field or it takes several
+// types.
+func (s *Schema) TypeAt(path []string) string {
+	t := deref(s.root)
+	for _, element := range path {
+		switch t.Kind() {
+		case reflect.Struct:
+			field, ok := fieldOf(t, element)
+			if !ok {
+				return ""
+			}
+			t = deref(field)
+		case reflect.Map:
+			t = deref(t.Elem())
+		case reflect.Slice, reflect.Array:
+			if element != "*" {
+				return ""
+			}
+			t = deref(t.Elem())
+		default:
+			return ""
+		}
+	}
+	return typeName(t)
+}
+
+func deref(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// fieldOf finds the field whose JSON name is name, also in embedded structs that
+// encoding/json inlines.
+func fieldOf(t reflect.Type, name string) (reflect.Type, bool) {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if field.Anonymous && tag == "" && deref(field.Type).Kind() == reflect.Struct {
+			if found, ok := fieldOf(deref(field.Type), name); ok {
+				return found, true
+			}
+			continue
+		}
+		if tag == name && name != "-" {
+			return field.Type, true
+		}
+	}
+	return nil, false
+}
+
+func typeName(t reflect.Type) string {
+	switch pointer := reflect.PointerTo(t); {
+	case t == intOrString:
+		return "int-or-string"
+	case t.PkgPath() == "k8s.io/apimachinery/pkg/api/resource" && t.Name() == "Quantity":
+		return "" // a string or a number
+	case t.PkgPath() == "k8s.io/apimachinery/pkg/apis/meta/v1" && pointer.Implements(jsonText):
+		switch t.Name() {
+		case "Time", "MicroTime", "Duration":
+			return "string"
+		}
+		return ""
+	case pointer.Implements(jsonText):
+		return ""
+	case pointer.Implements(plainText):
+		return "string"
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "integer"
+	case reflect.Float32, reflect.Float64:
+		return "number"
+	case reflect.Struct, reflect.Map:
+		return "object"
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "string" // base64
+		}
+		return "array"
+	case reflect.Array:
+		return "array"
+	}
+	return ""
+}
