@@ -1,0 +1,195 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mixed-version-proxy/mvp/engine/convert"
+	"github.com/mixed-version-proxy/mvp/proxy/front"
+)
+
+// converted forwards the request in the server's version and answers it in the
+// client's. Nothing is forwarded unless the whole request could be converted.
+func (x *exchange) converted() (*front.Response, error) {
+	target, err := x.convertedTarget()
+	if err != nil {
+		return nil, err
+	}
+	if err := acceptJSON(&x.header); err != nil {
+		return nil, err
+	}
+	// Only plain JSON can be converted as it streams by.
+	x.header.DelName("Accept-Encoding")
+	x.header.Add("Accept-Encoding", "identity")
+
+	body, err := x.convertedBody()
+	if errors.Is(err, convert.ErrNeedsObject) {
+		return x.readModifyWrite(target)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := x.outbound(target, nil, 0)
+	if body != nil {
+		out.Body, out.ContentLength = bytes.NewReader(body), int64(len(body))
+	}
+	if err := x.forward(out); err != nil {
+		return nil, err
+	}
+	return x.convertAnswer()
+}
+
+// convertedTarget is the request target in the server's version: the path's
+// group, version and resource, and the fields that a selector names.
+func (x *exchange) convertedTarget() (string, error) {
+	to := x.conv.To
+	target, err := x.req.WithVersion(to.Group, to.Version, to.Resource, x.conv.FieldPath)
+	if err != nil {
+		return "", fmt.Errorf("cannot ask for %s as %s: %w", x.req.String(), gvr(x.wanted()), err)
+	}
+	return target, nil
+}
+
+// convertedBody is the request's body in the server's version; nil where the
+// request has none.
+func (x *exchange) convertedBody() ([]byte, error) {
+	raw, err := x.body.bytes(x.s.cfg.MaxBody)
+	if err != nil || len(raw) == 0 {
+		return nil, err
+	}
+	if x.req.Verb == "delete" || x.req.Verb == "deletecollection" {
+		return x.deleteOptions(raw)
+	}
+	if !x.decision.ConvertBody { // Scale, Eviction, … are the same in every version
+		return raw, nil
+	}
+	doc, err := toJSON(raw, x.req.ContentType)
+	if err != nil {
+		return nil, err
+	}
+	if x.req.Verb == "patch" {
+		return x.convertedPatch(doc)
+	}
+	if len(doc) > 0 && !isJSON(x.req.ContentType) {
+		x.header.Set("Content-Type", "application/json")
+	}
+	return x.conv.Object(nil, doc, convert.ToServer, x.vars())
+}
+
+// convertedPatch rewrites a patch. ErrNeedsObject: only the patched object can
+// be converted.
+func (x *exchange) convertedPatch(doc []byte) ([]byte, error) {
+	switch patchType(x.req.ContentType) {
+	case mergePatch:
+		return x.conv.MergePatch(nil, doc, x.vars())
+	case strategicMergePatch:
+		return x.conv.StrategicMergePatch(nil, doc, x.vars())
+	case jsonPatch:
+		return x.conv.JSONPatch(nil, doc, x.vars())
+	case applyPatch:
+		return x.conv.Apply(nil, doc, x.vars())
+	}
+	return nil, unsupported(x.req.ContentType)
+}
+
+// deleteOptions gives the body of a delete. Typed clients label their
+// DeleteOptions with the version they speak, which the server need not know; the
+// label is all that changes.
+func (x *exchange) deleteOptions(raw []byte) ([]byte, error) {
+	if x.req.ContentType != "" && !isJSON(x.req.ContentType) {
+		return raw, nil
+	}
+	var options map[string]json.RawMessage
+	var apiVersion string
+	if json.Unmarshal(raw, &options) != nil || json.Unmarshal(options["apiVersion"], &apiVersion) != nil ||
+		apiVersion != x.conv.From.APIVersion() {
+		return raw, nil // the server says what is wrong with it
+	}
+	label, err := json.Marshal(x.conv.To.APIVersion())
+	if err != nil {
+		return nil, err
+	}
+	options["apiVersion"] = label
+	return json.Marshal(options)
+}
+
+// vars is what jq programs see as $request.
+func (x *exchange) vars() *convert.Vars {
+	if !x.conv.UsesJQ() {
+		return nil
+	}
+	return &convert.Vars{Request: x.req.Vars()}
+}
+
+// smallAnswer is how much of an answer is converted before any of it is sent, so
+// that a policy's failure is still a Status. What is larger streams, and a
+// failure breaks it off.
+const smallAnswer = 256 << 10
+
+// convertAnswer hands the server's answer on in the client's version.
+func (x *exchange) convertAnswer() (*front.Response, error) {
+	success := x.answer.Status >= 200 && x.answer.Status < 300
+	if success {
+		x.warnings = append(x.warnings, x.convertedWarning())
+	}
+	resp := x.pass()
+	if resp.NoBody || !x.decision.ConvertBody {
+		return resp, nil
+	}
+	if contentType := x.answer.Header.Get("Content-Type"); !isJSON(contentType) {
+		if !success {
+			return resp, nil // a plain text error is nobody's object
+		}
+		return nil, &statusError{
+			code: http.StatusBadGateway, reason: metav1.StatusReasonInternalError,
+			message: fmt.Sprintf("%s answered %s where JSON was asked for, which cannot be converted to %s",
+				x.server.Name, clip(contentType), x.conv.From.APIVersion()),
+		}
+	}
+	resp.Length = -1
+	if x.req.Verb == "watch" && success {
+		resp.Stream = x.convertWatch
+		return resp, nil
+	}
+	return x.convertDocument(resp)
+}
+
+// convertWatch streams the events; one that is complete when the proxy shuts
+// down is the last.
+func (x *exchange) convertWatch(w io.Writer) error {
+	err := x.conv.Watch(w, x.answer.Body, x.vars())
+	if x.ending.Load() {
+		return nil
+	}
+	return err
+}
+
+func (x *exchange) convertDocument(resp *front.Response) (*front.Response, error) {
+	head, err := io.ReadAll(io.LimitReader(x.answer.Body, smallAnswer))
+	if err != nil {
+		return nil, err
+	}
+	if len(head) < smallAnswer {
+		var out bytes.Buffer
+		if err := x.conv.Answer(&out, bytes.NewReader(head), x.vars()); err != nil {
+			return nil, err
+		}
+		resp.Stream, resp.Bytes = nil, out.Bytes()
+		return resp, nil
+	}
+	resp.Stream = func(w io.Writer) error {
+		return x.conv.Answer(w, io.MultiReader(bytes.NewReader(head), x.answer.Body), x.vars())
+	}
+	return resp, nil
+}
+
+func (x *exchange) convertedWarning() string {
+	return fmt.Sprintf("%s %s is answered from %s by the policy %s; move to %s",
+		x.conv.From.APIVersion(), x.conv.From.Resource, x.conv.To.APIVersion(), x.conv.Policy, x.conv.To.APIVersion())
+}

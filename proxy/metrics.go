@@ -1,0 +1,104 @@
+package proxy
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are what Prometheus sees of requests. Every label takes its values
+// from what the servers serve or the policies say, never from a client, so that
+// no client can make series without end.
+type metrics struct {
+	inflight    prometheus.Gauge
+	retries     prometheus.Counter
+	requests    *prometheus.CounterVec
+	durations   *prometheus.HistogramVec
+	conversions *prometheus.CounterVec
+	policies    *prometheus.CounterVec
+	failures    *prometheus.CounterVec
+}
+
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		inflight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "mvp_requests_in_flight", Help: "Requests that have not been answered to the end, watches included.",
+		}),
+		retries: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mvp_upstream_retries_total", Help: "Requests sent to another kube-apiserver because the first cannot have executed them.",
+		}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mvp_requests_total", Help: "Requests answered, by what they asked for, who answered and the HTTP status.",
+		}, []string{"verb", "group", "version", "resource", "upstream", "code"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "mvp_request_duration_seconds", Help: "Time from a request's head to the end of its answer; watches are not in it.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}, []string{"verb", "converted"}),
+		conversions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mvp_conversions_total", Help: "Requests answered by converting them to another version.",
+		}, []string{"policy", "from", "to", "code"}),
+		policies: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mvp_policy_matches_total", Help: "Requests that a policy matched.",
+		}, []string{"policy"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mvp_policy_failures_total", Help: "Requests that failed because a policy did: reason PolicyFailed.",
+		}, []string{"resource"}),
+	}
+	if registry == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.inflight, m.retries, m.requests, m.durations, m.conversions, m.policies, m.failures} {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("cannot register the proxy's metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// observe counts one request whose answer has ended.
+func (m *metrics) observe(x *exchange, status int) {
+	verb, r := x.label()
+	upstream := ""
+	if x.server != nil {
+		upstream = x.server.Name
+	}
+	code := strconv.Itoa(status)
+	m.requests.WithLabelValues(verb, r.group, r.version, r.name, upstream, code).Inc()
+	if verb != "watch" && !x.upgrade() {
+		converted := "false"
+		if x.conv != nil {
+			converted = "true"
+		}
+		m.durations.WithLabelValues(verb, converted).Observe(time.Since(x.start).Seconds())
+	}
+	if x.conv != nil {
+		m.conversions.WithLabelValues(x.conv.Policy, x.conv.From.APIVersion(), x.conv.To.APIVersion(), code).Inc()
+	}
+	if x.decision != nil {
+		for _, policy := range x.decision.Policies {
+			m.policies.WithLabelValues(policy).Inc()
+		}
+	}
+	if x.err != nil && toStatus(x.err).reason == statusPolicyFailed {
+		m.failures.WithLabelValues(r.name).Inc()
+	}
+}
+
+// label is the request's verb and resource as metrics name them: a resource that
+// no server is known to serve is "other", and so is a verb that is none.
+func (x *exchange) label() (string, resource) {
+	if !x.req.IsResource {
+		return "other", resource{}
+	}
+	r := resource{x.req.Group, x.req.Version, x.req.Resource}
+	if len(x.st.known[r]) == 0 && x.conv == nil {
+		r = resource{name: "other"}
+	}
+	switch x.req.Verb {
+	case "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection":
+		return x.req.Verb, r
+	}
+	return "other", r
+}

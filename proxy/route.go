@@ -1,0 +1,193 @@
+package proxy
+
+import (
+	"cmp"
+	"hash/maphash"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/mixed-version-proxy/mvp/engine"
+	"github.com/mixed-version-proxy/mvp/proxy/upstream"
+)
+
+// wanted is the resource that the server must serve: the client's own, or the
+// one its request is converted to.
+func (x *exchange) wanted() resource {
+	if x.conv != nil {
+		return resource{x.conv.To.Group, x.conv.To.Version, x.conv.To.Resource}
+	}
+	return resource{x.req.Group, x.req.Version, x.req.Resource}
+}
+
+// choose picks the server that answers.
+func (x *exchange) choose() error {
+	servers, err := x.capable()
+	if err != nil {
+		return err
+	}
+	caller := x.caller()
+	var best *rankedServer
+	for _, server := range servers {
+		r := rankedServer{state: server, guard: x.guardRank(server), weight: x.weight(server, caller)}
+		if x.decision.Routes() {
+			score, ok, err := x.decision.Score(routeView(server))
+			if err != nil {
+				return err
+			}
+			if !ok {
+				continue
+			}
+			r.score = score
+		}
+		if best == nil || r.compare(best) < 0 {
+			best = &r
+		}
+	}
+	if best == nil {
+		return unavailable("the policies %s allow none of the %d kube-apiservers that could answer %s",
+			strings.Join(x.decision.Policies, ", "), len(servers), x.req.String())
+	}
+	x.server = best.state
+	return nil
+}
+
+// served reports whether a server that this request can reach serves the
+// resource.
+func (x *exchange) served(group, version, name string) bool {
+	return len(x.reachable(x.st.healthy[resource{group, version, name}])) > 0
+}
+
+// reachable leaves out of servers those that this request could not reach.
+func (x *exchange) reachable(servers []*upstream.State) []*upstream.State {
+	if len(x.failed) == 0 {
+		return servers
+	}
+	return slices.DeleteFunc(slices.Clone(servers), func(s *upstream.State) bool {
+		return slices.ContainsFunc(x.failed, func(f *upstream.State) bool { return f.Name == s.Name })
+	})
+}
+
+// capable gives the servers that take requests now and serve what is asked. When
+// none ever served it, any server answers, with its own 404.
+func (x *exchange) capable() ([]*upstream.State, error) {
+	var healthy []*upstream.State
+	for _, server := range x.st.view.Servers {
+		if server.Healthy {
+			healthy = append(healthy, server)
+		}
+	}
+	if healthy = x.reachable(healthy); len(healthy) == 0 {
+		return nil, unavailable("no kube-apiserver behind the proxy is healthy; see /upstreams of its admin listener for the reasons")
+	}
+	if !x.req.IsResource {
+		return x.capableOfPath(healthy), nil
+	}
+	want := x.wanted()
+	if servers := x.reachable(x.st.healthy[want]); len(servers) > 0 {
+		return servers, nil
+	}
+	if x.st.merged == nil || x.st.merged.Empty() {
+		return nil, unavailable("no kube-apiserver has said yet what it serves")
+	}
+	if servers := x.st.known[want]; len(servers) > 0 {
+		return nil, unavailable("%s is served by %s, which cannot be reached now", gvr(want), servers[0].Name)
+	}
+	return healthy, nil
+}
+
+// capableOfPath chooses for what is not a resource. /version comes from the
+// lowest version, so that a client picks what every server can do; an OpenAPI
+// document from a server that has it.
+func (x *exchange) capableOfPath(healthy []*upstream.State) []*upstream.State {
+	switch {
+	case x.req.Path == "/version" || x.req.Path == "/version/":
+		return slices.SortedStableFunc(slices.Values(healthy), func(a, b *upstream.State) int {
+			return versionOf(a).Compare(versionOf(b))
+		})[:1]
+	case x.req.Path == "/openapi/v2":
+		return slices.SortedStableFunc(slices.Values(healthy), func(a, b *upstream.State) int {
+			return versionOf(b).Compare(versionOf(a))
+		})[:1]
+	}
+	if path, ok := openAPIPath(x.req.Path); ok {
+		if servers := x.st.openapi.serversOf(healthy, path, x.req.Query); len(servers) > 0 {
+			return servers
+		}
+	}
+	return healthy
+}
+
+// guardRank puts the newest servers first for writes of a kind that the servers
+// describe differently: an older one would drop the fields it does not know.
+func (x *exchange) guardRank(server *upstream.State) int {
+	if !x.req.IsResource || readOnly(x.in.Method) || x.in.Method == http.MethodDelete {
+		return 0
+	}
+	if !x.st.openapi.differs[groupVersion(x.wanted())] {
+		return 0
+	}
+	v := effectiveVersion(server)
+	return v.Major*1000 + v.Minor
+}
+
+// weight is rendezvous hashing on the caller and the resource: a client's list,
+// watch and continue tokens stay on one server while it lives, and only that
+// server's clients move when it goes.
+func (x *exchange) weight(server *upstream.State, caller uint64) uint64 {
+	var h maphash.Hash
+	h.SetSeed(affinitySeed)
+	maphash.WriteComparable(&h, struct {
+		caller uint64
+		want   resource
+		server string
+	}{caller, x.wanted(), server.Name})
+	return h.Sum64()
+}
+
+type rankedServer struct {
+	state  *upstream.State
+	score  float64 // by policies
+	guard  int     // by schema
+	weight uint64  // by affinity
+}
+
+// compare is negative when r goes before o.
+func (r *rankedServer) compare(o *rankedServer) int {
+	return cmp.Or(cmp.Compare(o.score, r.score), cmp.Compare(o.guard, r.guard), cmp.Compare(o.weight, r.weight))
+}
+
+// routeView is what route expressions see of a server.
+func routeView(server *upstream.State) *engine.Upstream {
+	return &engine.Upstream{
+		Name:      server.Name,
+		Version:   versionOf(server),
+		Emulation: effectiveVersion(server),
+		Healthy:   server.Healthy,
+		Inflight:  server.Inflight(),
+		Latency:   server.Latency,
+		Serves: func(gv, name string) bool {
+			group, version := splitGroupVersion(gv)
+			return server.Serves(group, version, name)
+		},
+	}
+}
+
+func splitGroupVersion(gv string) (group, version string) {
+	for i := range len(gv) {
+		if gv[i] == '/' {
+			return gv[:i], gv[i+1:]
+		}
+	}
+	return "", gv
+}
+
+func groupVersion(r resource) string {
+	if r.group == "" {
+		return r.version
+	}
+	return r.group + "/" + r.version
+}
+
+// gvr writes a resource as messages name it.
+func gvr(r resource) string { return groupVersion(r) + " " + r.name }

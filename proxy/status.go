@@ -1,0 +1,173 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mixed-version-proxy/mvp/engine"
+	"github.com/mixed-version-proxy/mvp/engine/convert"
+	"github.com/mixed-version-proxy/mvp/proxy/front"
+	"github.com/mixed-version-proxy/mvp/proxy/upstream"
+	"github.com/mixed-version-proxy/mvp/proxy/wire"
+)
+
+// statusPolicyFailed is the reason of an answer that a policy's own failure
+// made: a mistake in the policy, not in the request.
+const statusPolicyFailed metav1.StatusReason = "PolicyFailed"
+
+// statusClientGone is what the log and the metrics say of a client that left
+// before it was answered. Nobody receives it.
+const statusClientGone = 499
+
+// statusError is an answer that MVP makes itself, as a metav1.Status.
+type statusError struct {
+	code       int
+	reason     metav1.StatusReason
+	message    string
+	retryAfter int // seconds; 0: no Retry-After line
+	causes     []metav1.StatusCause
+	err        error // what it comes from, for the log
+}
+
+func (e *statusError) Error() string { return e.message }
+func (e *statusError) Unwrap() error { return e.err }
+
+// unavailable is the answer when a request could be served, but not now.
+func unavailable(format string, args ...any) *statusError {
+	return &statusError{
+		code:       http.StatusServiceUnavailable,
+		reason:     metav1.StatusReasonServiceUnavailable,
+		message:    fmt.Sprintf(format, args...),
+		retryAfter: 1,
+	}
+}
+
+// toStatus says what a client is told of err. It is the one place that knows.
+func toStatus(err error) *statusError {
+	var status *statusError
+	if errors.As(err, &status) {
+		return status
+	}
+	var target *engine.BadTargetError
+	if errors.As(err, &target) {
+		return &statusError{code: http.StatusBadRequest, reason: metav1.StatusReasonBadRequest, message: err.Error(), err: err}
+	}
+	var tooLarge *front.BodyTooLargeError
+	if errors.As(err, &tooLarge) {
+		return &statusError{
+			code: http.StatusRequestEntityTooLarge, reason: metav1.StatusReasonRequestEntityTooLarge,
+			message: err.Error(), err: err,
+		}
+	}
+	var unread *front.BodyError
+	if errors.As(err, &unread) {
+		reason := metav1.StatusReasonBadRequest
+		if unread.Code == http.StatusRequestTimeout {
+			reason = metav1.StatusReasonTimeout
+		}
+		return &statusError{code: unread.Code, reason: reason, message: err.Error(), err: err}
+	}
+	var badBody *engine.BodyError
+	if errors.As(err, &badBody) {
+		return &statusError{code: http.StatusBadRequest, reason: metav1.StatusReasonBadRequest, message: badBody.Error(), err: err}
+	}
+	var eval *engine.EvalError
+	if errors.As(err, &eval) {
+		return &statusError{code: http.StatusInternalServerError, reason: statusPolicyFailed, message: err.Error(), err: err}
+	}
+	var conversion *convert.Error
+	if errors.As(err, &conversion) {
+		return conversionStatus(conversion)
+	}
+	var up *upstream.Error
+	if errors.As(err, &up) {
+		return upstreamStatus(up)
+	}
+	if errors.Is(err, context.Canceled) {
+		return &statusError{code: statusClientGone, message: "the client left before it was answered", err: err}
+	}
+	return &statusError{
+		code: http.StatusInternalServerError, reason: metav1.StatusReasonInternalError,
+		message: "mvp: " + err.Error(), err: err,
+	}
+}
+
+func conversionStatus(e *convert.Error) *statusError {
+	if !e.Invalid {
+		return &statusError{code: http.StatusInternalServerError, reason: statusPolicyFailed, message: e.Error(), err: e}
+	}
+	if e.Path == "" {
+		return &statusError{code: http.StatusBadRequest, reason: metav1.StatusReasonBadRequest, message: e.Error(), err: e}
+	}
+	return &statusError{
+		code: http.StatusUnprocessableEntity, reason: metav1.StatusReasonInvalid, message: e.Error(), err: e,
+		causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: e.Path, Message: e.Msg}},
+	}
+}
+
+// upstreamStatus answers a failed round trip. A request that no server can have
+// executed may be sent again by the client; one that may have been must not be,
+// so it carries no Retry-After.
+func upstreamStatus(e *upstream.Error) *statusError {
+	switch {
+	case errors.Is(e.Err, context.Canceled):
+		return &statusError{code: statusClientGone, message: "the client left before it was answered", err: e}
+	case !e.Sent:
+		status := unavailable("no kube-apiserver could be reached: %v", e)
+		status.err = e
+		return status
+	case e.Timeout:
+		return &statusError{
+			code: http.StatusGatewayTimeout, reason: metav1.StatusReasonTimeout, err: e,
+			message: fmt.Sprintf("the kube-apiserver did not answer in time, the request may have been executed: %v", e),
+		}
+	}
+	return &statusError{
+		code: http.StatusBadGateway, reason: metav1.StatusReasonInternalError, err: e,
+		message: fmt.Sprintf("the kube-apiserver broke off, the request may have been executed: %v", e),
+	}
+}
+
+// fail answers err. It is the only function that makes an error answer.
+func (x *exchange) fail(err error) *front.Response {
+	status := toStatus(err)
+	x.err = err
+	body, marshalErr := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure,
+		Message:  status.message,
+		Reason:   status.reason,
+		Details:  x.details(status),
+		Code:     int32(status.code),
+	})
+	if marshalErr != nil { // a Status has only strings and numbers
+		panic(marshalErr)
+	}
+	header := wire.Header{
+		{Name: "Content-Type", Value: "application/json"},
+		{Name: "Cache-Control", Value: "no-cache, private"},
+	}
+	if status.retryAfter > 0 {
+		header.Add("Retry-After", strconv.Itoa(status.retryAfter))
+	}
+	return &front.Response{Status: status.code, Header: header, Bytes: append(body, '\n'), NoBody: x.in.Method == http.MethodHead}
+}
+
+func (x *exchange) details(status *statusError) *metav1.StatusDetails {
+	if !x.req.IsResource && status.retryAfter == 0 && len(status.causes) == 0 {
+		return nil
+	}
+	return &metav1.StatusDetails{
+		Name:              x.req.Name,
+		Group:             x.req.Group,
+		Kind:              x.req.Resource,
+		Causes:            status.causes,
+		RetryAfterSeconds: int32(status.retryAfter),
+	}
+}
