@@ -1,0 +1,136 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mixed-version-proxy/mvp/engine"
+	"github.com/mixed-version-proxy/mvp/engine/source"
+	"github.com/mixed-version-proxy/mvp/policies"
+)
+
+// policyReport is what /policies answers.
+type policyReport struct {
+	Generation uint64       `json:"generation"`
+	Loaded     time.Time    `json:"loaded"`
+	Hash       string       `json:"hash"`
+	Files      []string     `json:"files"`
+	Policies   []policyInfo `json:"policies"`
+
+	// LastReload says what is wrong with the files as they are now; what is above
+	// stays live until they are right.
+	LastReload *failedReload `json:"lastReload,omitempty"`
+}
+
+type failedReload struct {
+	Failed   time.Time `json:"failed"`
+	Mistakes []mistake `json:"mistakes"`
+}
+
+type mistake struct {
+	File    string `json:"file"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Message string `json:"message"`
+	// Text is the mistake as mvp prints it: with the line and a caret.
+	Text string `json:"text"`
+}
+
+type policyInfo struct {
+	Name       string   `json:"name"`
+	Origin     string   `json:"origin"`
+	Position   string   `json:"position"`
+	Roles      []string `json:"roles"`
+	From       string   `json:"from,omitempty"`
+	To         string   `json:"to,omitempty"`
+	When       string   `json:"when,omitempty"`
+	Prefer     string   `json:"preferApiServerVersion,omitempty"`
+	Mode       string   `json:"mode"`
+	ShadowedBy string   `json:"shadowedBy,omitempty"`
+}
+
+func reportPolicies(store *policies.Store) policyReport {
+	status := store.Status()
+	report := policyReport{
+		Generation: status.Generation, Loaded: status.Loaded, Hash: status.Hash,
+		Files: status.Files, Policies: []policyInfo{},
+	}
+	for _, info := range store.Current().Policies() {
+		report.Policies = append(report.Policies, describe(info))
+	}
+	if len(status.Err) > 0 {
+		report.LastReload = &failedReload{Failed: status.ErrTime, Mistakes: mistakes(status.Err)}
+	}
+	return report
+}
+
+func describe(info engine.Info) policyInfo {
+	p := policyInfo{
+		Name: info.Name, Origin: info.Origin, Position: info.Pos.String(), Roles: info.Roles,
+		From: info.From, To: info.To, Prefer: info.Prefer, Mode: "enforce", ShadowedBy: info.ShadowedBy,
+	}
+	if info.From != "" {
+		p.When = info.When
+	}
+	if info.Audit {
+		p.Mode = "audit"
+	}
+	return p
+}
+
+func mistakes(errs source.Errors) []mistake {
+	list := make([]mistake, 0, len(errs))
+	for _, err := range errs {
+		list = append(list, mistake{
+			File: err.Pos.File, Line: err.Pos.Line, Column: err.Pos.Col, Message: err.Msg, Text: err.Error(),
+		})
+	}
+	return list
+}
+
+// policyMetrics tell Prometheus of the policies that are live, and what is wrong
+// with those that are not.
+type policyMetrics struct{ store *policies.Store }
+
+var (
+	policiesDesc   = prometheus.NewDesc("mvp_policies", "Policies that are live.", nil, nil)
+	generationDesc = prometheus.NewDesc("mvp_policy_generation", "How many policy sets have been live since the start.", nil, nil)
+	loadedDesc     = prometheus.NewDesc("mvp_policy_loaded_timestamp_seconds", "When the live policies were loaded.", nil, nil)
+	failuresDesc   = prometheus.NewDesc("mvp_policy_reload_failures_total", "Reloads that failed and changed nothing.", nil, nil)
+	mistakeDesc    = prometheus.NewDesc("mvp_policy_mistake", "1 for each mistake in the policy files that keeps them from becoming live.",
+		[]string{"position", "message"}, nil)
+)
+
+// maxMistakeSeries bounds the mistakes that become series of their own; the log
+// and /policies have them all.
+const maxMistakeSeries = 20
+
+// Describe implements prometheus.Collector.
+func (m policyMetrics) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{policiesDesc, generationDesc, loadedDesc, failuresDesc, mistakeDesc} {
+		descs <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m policyMetrics) Collect(metrics chan<- prometheus.Metric) {
+	status := m.store.Status()
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	gauge(policiesDesc, float64(status.Policies))
+	gauge(generationDesc, float64(status.Generation))
+	gauge(loadedDesc, float64(status.Loaded.UnixMilli())/1000)
+	metrics <- prometheus.MustNewConstMetric(failuresDesc, prometheus.CounterValue, float64(status.Failures))
+	seen := map[[2]string]bool{}
+	for _, err := range status.Err {
+		key := [2]string{err.Pos.String(), strings.ToValidUTF8(err.Msg, "")}
+		if seen[key] || len(seen) == maxMistakeSeries {
+			continue // two series of the same labels would break the scrape
+		}
+		seen[key] = true
+		gauge(mistakeDesc, 1, key[0], key[1])
+	}
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mixed-version-proxy/mvp/policies"
+	"github.com/mixed-version-proxy/mvp/proxy"
+	"github.com/mixed-version-proxy/mvp/proxy/front"
+	"github.com/mixed-version-proxy/mvp/proxy/upstream"
+)
+
+// serveOptions are the flags of `mvp serve`. Names follow kube-apiserver where
+// it has one.
+type serveOptions struct {
+	policies  policies.Options
+	upstreams []string
+	upstream  upstream.Config
+	front     front.Config
+	maxBody   int64
+
+	listen, adminListen string
+	certFile, keyFile   string
+	certDir             string
+	certHosts           []string
+	grace               time.Duration
+	logFormat, logLevel string
+	accessLog           bool
+}
+
+func serveCommand(std streams) *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve --upstream URL... [--policies DIR]... [--library NAME]...",
+		Short: "Serve as the one endpoint before several kube-apiservers",
+		Long: `Serves as the one endpoint before several kube-apiservers of different versions.
+
+MVP needs a credential of its own to see what each kube-apiserver serves
+(--upstream-token-file or --upstream-client-cert-file). What clients send is
+forwarded with their own credentials, never with MVP's.`,
+		Example: `  mvp serve --upstream https://10.0.0.1:6443 --upstream https://10.0.0.2:6443 \
+    --upstream-ca-file ca.crt --upstream-token-file token --policies /etc/mvp/policies`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), std, o) },
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&o.upstreams, "upstream", nil, "kube-apiserver, as URL or NAME=URL; repeated for each")
+	f.StringVar(&o.upstream.CAFile, "upstream-ca-file", "", "PEM file of the CA that signed the kube-apiservers' certificates (default: the system's)")
+	f.StringVar(&o.upstream.ServerName, "upstream-server-name", "", "name that the kube-apiservers' certificates must have (default: the URL's host)")
+	f.StringVar(&o.upstream.TokenFile, "upstream-token-file", "", "file with MVP's own bearer token, for discovery and health")
+	f.StringVar(&o.upstream.ClientCertFile, "upstream-client-cert-file", "", "MVP's own client certificate, instead of a token")
+	f.StringVar(&o.upstream.ClientKeyFile, "upstream-client-key-file", "", "the key of --upstream-client-cert-file")
+	f.DurationVar(&o.upstream.ProbeInterval, "upstream-probe-interval", time.Second, "time between two looks at a kube-apiserver's /readyz")
+	f.DurationVar(&o.upstream.DiscoveryInterval, "upstream-discovery-interval", 2*time.Second, "time between two looks at what a kube-apiserver serves")
+	f.DurationVar(&o.upstream.DialTimeout, "upstream-dial-timeout", 5*time.Second, "time to connect to a kube-apiserver")
+	f.DurationVar(&o.upstream.HeaderTimeout, "upstream-header-timeout", 75*time.Second, "time a kube-apiserver may take until the head of its answer; bodies have no limit")
+	f.StringArrayVar(&o.policies.Dirs, "policies", nil, "policy directory or file; may be repeated")
+	f.StringSliceVar(&o.policies.Library, "library", nil, "shipped policies to load, or all; see 'mvp library'")
+	f.StringVar(&o.listen, "listen", ":6443", "address for clients")
+	f.StringVar(&o.adminListen, "admin-listen", "127.0.0.1:9090", "address for /healthz, /readyz, /metrics, /policies and /upstreams, which ask for no credential")
+	f.StringVar(&o.certFile, "tls-cert-file", "", "certificate for clients (default: a self-signed one in --cert-dir)")
+	f.StringVar(&o.keyFile, "tls-private-key-file", "", "the key of --tls-cert-file")
+	f.StringVar(&o.certDir, "cert-dir", "mvp-certs", "where a self-signed certificate is kept: mvp.crt and mvp.key")
+	f.StringSliceVar(&o.certHosts, "cert-hosts", nil, "names and addresses of the self-signed certificate, beside localhost")
+	f.IntVar(&o.front.MaxHeadBytes, "max-header-bytes", front.DefaultMaxHeadBytes, "largest head of a client's request, in bytes; above it 431")
+	f.Int64Var(&o.maxBody, "max-body-bytes", proxy.DefaultMaxBody, "largest body that a policy converts or looks into, in bytes; above it 413")
+	f.DurationVar(&o.front.HandshakeTimeout, "handshake-timeout", front.DefaultHandshakeTimeout, "time a client may take for its TLS handshake")
+	f.DurationVar(&o.front.HeadTimeout, "header-timeout", front.DefaultHeadTimeout, "time a client may take for the head of a request")
+	f.DurationVar(&o.front.IdleTimeout, "idle-timeout", front.DefaultIdleTimeout, "time a client's connection may wait for its next request; streams have no limit")
+	f.DurationVar(&o.front.BodyTimeout, "body-timeout", front.DefaultBodyTimeout, "time a client may send nothing of a body")
+	f.DurationVar(&o.front.WriteTimeout, "write-timeout", front.DefaultWriteTimeout, "time a client may read nothing of an answer")
+	f.IntVar(&o.front.MaxConnections, "max-connections", front.DefaultMaxConnections, "clients' connections at once")
+	f.IntVar(&o.front.MaxConnectionsPerAddress, "max-connections-per-address", 0, "clients' connections at once from one address; 0: no limit")
+	f.DurationVar(&o.grace, "shutdown-grace-period", 30*time.Second, "time that requests may take to finish after SIGTERM")
+	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
+	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.BoolVar(&o.accessLog, "access-log", true, "log one line a request")
+	return cmd
+}
+
+func serve(ctx context.Context, std streams, o serveOptions) error {
+	log, err := newLogger(std.err, o.logFormat, o.logLevel)
+	if err != nil {
+		return err
+	}
+	if o.upstream.Servers, err = parseUpstreams(o.upstreams); err != nil {
+		return err
+	}
+	certificates, err := o.certificates(log)
+	if err != nil {
+		return err
+	}
+	cfg := stackConfig{
+		policies: o.policies, upstream: o.upstream, certificates: certificates, front: o.front, maxBody: o.maxBody,
+		listen: o.listen, adminListen: o.adminListen, grace: o.grace, log: log,
+	}
+	if o.accessLog {
+		cfg.accessLog = log
+	}
+	s, err := newStack(cfg)
+	if err != nil {
+		return err
+	}
+	log.Info("serving", "clients", s.clients.Addr().String(), "admin", s.admins.Addr().String(),
+		"upstreams", len(o.upstream.Servers), "policies", s.policies.Status().Policies, "version", buildVersion())
+	return s.run(ctx)
+}
+
+// parseUpstreams reads URL and NAME=URL.
+func parseUpstreams(args []string) ([]upstream.ServerConfig, error) {
+	if len(args) == 0 {
+		return nil, usageError("no kube-apiservers: give --upstream URL for each")
+	}
+	servers := make([]upstream.ServerConfig, 0, len(args))
+	for _, arg := range args {
+		name, url, named := strings.Cut(arg, "=")
+		if !named || strings.Contains(name, "/") {
+			name, url = "", arg
+		}
+		servers = append(servers, upstream.ServerConfig{Name: name, URL: url})
+	}
+	return servers, nil
+}
+
+func (o *serveOptions) certificates(log *slog.Logger) (*front.Certificates, error) {
+	if (o.certFile == "") != (o.keyFile == "") {
+		return nil, usageError("--tls-cert-file and --tls-private-key-file go together")
+	}
+	certFile, keyFile := o.certFile, o.keyFile
+	if certFile == "" {
+		var err error
+		if certFile, keyFile, err = front.SelfSigned(o.certDir, o.selfSignedHosts()); err != nil {
+			return nil, err
+		}
+		log.Info("using a self-signed certificate", "file", certFile)
+	}
+	return front.LoadCertificates(front.CertificateFiles{CertFile: certFile, KeyFile: keyFile}, log)
+}
+
+// selfSignedHosts are the names a self-signed certificate is good for: those
+// asked for, the machine's and the one it listens on.
+func (o *serveOptions) selfSignedHosts() []string {
+	hosts := append([]string{}, o.certHosts...)
+	if name, err := os.Hostname(); err == nil {
+		hosts = append(hosts, name)
+	}
+	if host, _, err := net.SplitHostPort(o.listen); err == nil && host != "" {
+		hosts = append(hosts, host)
+	}
+	return hosts
+}
+
+func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, usageError("cannot use --log-level %q: want debug, info, warn or error", level)
+	}
+	opts := &slog.HandlerOptions{Level: l}
+	switch format {
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, opts)), nil
+	case "text":
+		return slog.New(slog.NewTextHandler(w, opts)), nil
+	}
+	return nil, usageError("cannot use --log-format %q: want json or text", format)
+}
+
+// isUsage reports whether cobra refused the arguments before any command ran.
+func isUsage(err error) bool {
+	return strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "unknown flag") ||
+		strings.HasPrefix(err.Error(), "accepts ") || strings.HasPrefix(err.Error(), "required flag")
+}

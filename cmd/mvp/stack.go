@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mixed-version-proxy/mvp/engine"
+	"github.com/mixed-version-proxy/mvp/policies"
+	"github.com/mixed-version-proxy/mvp/proxy"
+	"github.com/mixed-version-proxy/mvp/proxy/front"
+	"github.com/mixed-version-proxy/mvp/proxy/upstream"
+)
+
+// stackConfig is what a running MVP is made of.
+type stackConfig struct {
+	policies     policies.Options
+	upstream     upstream.Config
+	certificates *front.Certificates
+	front        front.Config // Handler, Certificates and Log are set here
+	maxBody      int64
+
+	listen, adminListen string // addresses
+	grace               time.Duration
+	log, accessLog      *slog.Logger
+}
+
+// stack is a running MVP: policies, upstreams, proxy, front and admin listener.
+type stack struct {
+	cfg      stackConfig
+	policies *policies.Store
+	pool     *upstream.Pool
+	proxy    *proxy.Server
+	front    *front.Server
+	admin    *http.Server
+
+	clients, admins net.Listener
+}
+
+// newStack makes everything and listens; nothing is served before run.
+func newStack(cfg stackConfig) (*stack, error) {
+	s := &stack{cfg: cfg}
+	changed := func() {
+		if s.proxy != nil {
+			s.proxy.Changed()
+		}
+	}
+	store, err := policies.Open(cfg.policies, cfg.log, func(*engine.Set) { changed() })
+	if err != nil {
+		return nil, &exitError{exitPolicies, policyErrors(err)}
+	}
+	s.policies = store
+
+	cfg.upstream.Log = cfg.log
+	cfg.upstream.OnChange = func(*upstream.View) { changed() }
+	if s.pool, err = upstream.New(cfg.upstream); err != nil {
+		return nil, err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		policyMetrics{store})
+	s.proxy, err = proxy.New(proxy.Config{
+		Policies: store.Current, Upstreams: s.pool, MaxBody: cfg.maxBody,
+		Log: cfg.log, AccessLog: cfg.accessLog, Metrics: registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.newFront(registry); err != nil {
+		return nil, err
+	}
+	s.admin = &http.Server{
+		Handler: s.proxy.Admin(proxy.AdminConfig{
+			Policies: func() any { return reportPolicies(store) },
+			Metrics:  promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		}),
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(cfg.log.Handler(), slog.LevelDebug),
+	}
+	return s, s.open()
+}
+
+func (s *stack) newFront(registry prometheus.Registerer) error {
+	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "mvp_requests_refused_total", Help: "Connections and requests refused before they were understood, by why.",
+	}, []string{"reason"})
+	if err := registry.Register(refused); err != nil {
+		return err
+	}
+	cfg := s.cfg.front
+	cfg.Handler, cfg.Certificates, cfg.Log = s.proxy.Handle, s.cfg.certificates, s.cfg.log
+	cfg.OnRefuse = func(_ netip.AddrPort, r front.Refusal) { refused.WithLabelValues(r.Reason).Inc() }
+	var err error
+	s.front, err = front.New(cfg)
+	return err
+}
+
+func (s *stack) open() error {
+	var err error
+	if s.clients, err = net.Listen("tcp", s.cfg.listen); err != nil {
+		return fmt.Errorf("cannot listen for clients: %w", err)
+	}
+	if s.admins, err = net.Listen("tcp", s.cfg.adminListen); err != nil {
+		s.clients.Close()
+		return fmt.Errorf("cannot listen for administrators: %w", err)
+	}
+	return nil
+}
+
+// run serves until ctx is done, then ends gracefully: streams are ended, short
+// requests finished, and what is left after the grace period cut.
+func (s *stack) run(ctx context.Context) error {
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	group, groupCtx := errgroup.WithContext(background)
+	group.Go(func() error { return s.policies.Run(groupCtx) })
+	group.Go(func() error { return s.pool.Run(groupCtx) })
+	group.Go(func() error { return s.proxy.Run(groupCtx) })
+	group.Go(func() error { s.cfg.certificates.Run(groupCtx); return nil })
+	group.Go(func() error { return s.front.Serve(s.clients) })
+	group.Go(func() error { return ignoreClosed(s.admin.Serve(s.admins)) })
+	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+		case <-groupCtx.Done(): // another part failed
+		}
+		s.shutdown()
+		stop()
+		return nil
+	})
+	return group.Wait()
+}
+
+func (s *stack) shutdown() {
+	s.cfg.log.Info("shutting down", "grace", s.cfg.grace)
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.grace)
+	defer cancel()
+	s.proxy.EndStreams()
+	if err := s.front.Shutdown(ctx); err != nil {
+		s.cfg.log.Warn("some requests were cut off at the end of the grace period", "error", err)
+	}
+	s.admin.Close()
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
