@@ -1,0 +1,205 @@
+// Package binaries builds the servers of a lab, etcd and kube-apiserver, from
+// Go modules of a few lines, and keeps them in the user's cache directory.
+//
+// The modules of the usual versions are committed in bench/lab/modules. For
+// other versions, and where the repository is not at hand, the package generates
+// them. It builds each binary once, whoever asks: builds wait for each other,
+// between processes too. It does not run what it builds.
+package binaries
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/mixed-version-proxy/mvp/bench/lab/cache"
+	"github.com/mixed-version-proxy/mvp/bench/lab/flock"
+)
+
+// Logf reports progress, like log.Printf. It may be nil.
+type Logf func(format string, args ...any)
+
+func (f Logf) printf(format string, args ...any) {
+	if f != nil {
+		f(format, args...)
+	}
+}
+
+// Etcd returns the path of the etcd binary, and builds it when it is not there.
+func Etcd(ctx context.Context, logf Logf) (string, error) {
+	return build(ctx, source{
+		name:     "etcd",
+		ldflags:  "-s -w",
+		generate: generateEtcd,
+	}, logf)
+}
+
+// APIServer returns the path of the kube-apiserver binary of a version, and
+// builds it when it is not there, which takes minutes.
+func APIServer(ctx context.Context, v Version, logf Logf) (string, error) {
+	return build(ctx, source{
+		name:     "kube-apiserver-" + v.String(),
+		ldflags:  v.ldflags(),
+		generate: func(ctx context.Context, dir string) error { return generateAPIServer(ctx, v, dir) },
+	}, logf)
+}
+
+// A source says how to make one binary.
+type source struct {
+	name     string // of the module's directory and of the binary
+	ldflags  string
+	generate func(ctx context.Context, dir string) error
+}
+
+func build(ctx context.Context, src source, logf Logf) (string, error) {
+	bin, err := cache.Dir("bin")
+	if err != nil {
+		return "", err
+	}
+
+	// With the committed module, what is built needs no lock.
+	dir := committed(ctx, src.name)
+	if dir != "" {
+		out, err := src.binary(bin, dir)
+		if err != nil || exists(out) {
+			return out, err
+		}
+	}
+
+	// One lock for all: builds at the same time would only slow each other down.
+	lock, err := flock.Acquire(ctx, filepath.Join(bin, "build.lock"), func() {
+		logf.printf("waiting for another process that builds")
+	})
+	if err != nil {
+		return "", withHint(ctx, err)
+	}
+	defer lock.Release()
+
+	if dir == "" {
+		if dir, err = src.generated(ctx, logf); err != nil {
+			return "", withHint(ctx, err)
+		}
+	}
+	out, err := src.binary(bin, dir)
+	if err != nil || exists(out) {
+		return out, err
+	}
+	logf.printf("building %s; the first time a kube-apiserver takes minutes", src.name)
+	start := time.Now()
+	if err := src.compile(ctx, dir, out); err != nil {
+		return "", withHint(ctx, fmt.Errorf("cannot build %s from %s: %w", src.name, dir, err))
+	}
+	logf.printf("built %s in %s", src.name, time.Since(start).Round(time.Second))
+	return out, nil
+}
+
+// committed returns the directory of the committed module of that name, or ""
+// where there is none: another version, or not in the repository.
+func committed(ctx context.Context, name string) string {
+	mod, err := goTool(ctx, "", "env", "GOMOD")
+	if err != nil {
+		return ""
+	}
+	root := filepath.Dir(strings.TrimSpace(string(mod)))
+	dir := filepath.Join(root, "bench", "lab", "modules", name)
+	if !exists(filepath.Join(dir, "go.mod")) {
+		return ""
+	}
+	return dir
+}
+
+// generated returns the directory of the generated module, and generates it when
+// it is not there. The build lock must be held.
+func (src source) generated(ctx context.Context, logf Logf) (string, error) {
+	parent, err := cache.Dir("modules")
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(parent, src.name)
+	if exists(dir) {
+		return dir, nil
+	}
+	logf.printf("generating module %s", src.name)
+	return dir, src.generate(ctx, dir)
+}
+
+// binary returns the path of the binary of the module in dir. Its name has a
+// hash of all that makes it: a changed module is another binary.
+func (src source) binary(bin, dir string) (string, error) {
+	h := sha256.New()
+	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return "", fmt.Errorf("cannot read module: %w", err)
+		}
+		fmt.Fprintf(h, "%s %d\n", name, len(data))
+		h.Write(data)
+	}
+	_, _ = io.WriteString(h, src.ldflags)
+	key := hex.EncodeToString(h.Sum(nil))[:12]
+	return filepath.Join(bin, fmt.Sprintf("%s-%s-%s-%s", src.name, runtime.GOOS, runtime.GOARCH, key)), nil
+}
+
+// compile builds the module in dir. The file out appears only when it is
+// complete.
+func (src source) compile(ctx context.Context, dir, out string) error {
+	tmp, err := os.MkdirTemp(filepath.Dir(out), ".build-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+
+	file := filepath.Join(tmp, src.name)
+	_, err = goTool(ctx, dir, "build", "-trimpath", "-buildvcs=false", "-ldflags", src.ldflags, "-o", file, ".")
+	if err != nil {
+		return err
+	}
+	return os.Rename(file, out)
+}
+
+// goTool runs the go command and returns what it printed on stdout.
+func goTool(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	// The caller's workspace and flags are for the caller's own build.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GO111MODULE=on", "GOFLAGS=-mod=readonly")
+	// Interrupted, go removes what it was writing and stops its compilers.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args[:min(2, len(args))], " "), err, tail(stderr.String(), 20))
+	}
+	return stdout.Bytes(), nil
+}
+
+// withHint explains an error that comes from a deadline: tests have one, and the
+// first build does not fit into it.
+func withHint(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return fmt.Errorf("%w\nout of time: run \"go run ./bench/lab build\" once, then try again", err)
+	}
+	return err
+}
+
+// tail returns the last n lines of s.
+func tail(s string, n int) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

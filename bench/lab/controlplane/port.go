@@ -1,0 +1,57 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// Ports are chosen in this range, below those that systems give to outgoing
+// connections (from 32768 on Linux). Otherwise a client's connection could take
+// the port of a server that is stopped for an upgrade.
+const (
+	minPort = 20000
+	maxPort = 30000 // exclusive
+)
+
+// maxPortTries bounds the search for each port.
+const maxPortTries = 1000
+
+// freeAddresses returns n different loopback addresses on which nobody listens.
+func freeAddresses(n int) ([]string, error) {
+	var addrs []string
+	for range n {
+		l, err := listenSomewhere()
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // all at the end, so that they differ
+		addrs = append(addrs, l.Addr().String())
+	}
+	return addrs, nil
+}
+
+func listenSomewhere() (net.Listener, error) {
+	var err error
+	for range maxPortTries {
+		var l net.Listener
+		port := minPort + rand.IntN(maxPort-minPort)
+		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return l, nil
+		}
+	}
+	return nil, fmt.Errorf("cannot find a free port between %d and %d: %w", minPort, maxPort, err)
+}
+
+// listening reports whether somebody listens at addr.
+func listening(ctx context.Context, addr string) bool {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}
