@@ -107,9 +107,10 @@ func (x *exchange) deleteOptions(raw []byte) ([]byte, error) {
 	}
 	var options map[string]json.RawMessage
 	var apiVersion string
-	if json.Unmarshal(raw, &options) != nil || json.Unmarshal(options["apiVersion"], &apiVersion) != nil ||
-		apiVersion != x.conv.From.APIVersion() {
-		return raw, nil // the server says what is wrong with it
+	mine := json.Unmarshal(raw, &options) == nil && json.Unmarshal(options["apiVersion"], &apiVersion) == nil &&
+		apiVersion == x.conv.From.APIVersion()
+	if !mine { // also what is no JSON at all: the server says what is wrong with it
+		return raw, nil
 	}
 	label, err := json.Marshal(x.conv.To.APIVersion())
 	if err != nil {

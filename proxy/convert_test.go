@@ -180,6 +180,7 @@ func TestConvertedWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer resp.Body.Close()
 	upstreamConn := <-conns
 	events := bufio.NewReader(resp.Body)
 	for _, event := range []struct{ sent, want string }{

@@ -61,6 +61,7 @@ func TestPassThroughBytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer resp.Body.Close()
 			if resp.StatusCode != 200 {
 				t.Errorf("answered %d, want 200", resp.StatusCode)
 			}
@@ -111,6 +112,7 @@ func TestWatchStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer resp.Body.Close()
 	upstreamConn := <-conns
 	for _, event := range []string{"{\"type\":\"ADDED\"}\n", "{\"type\":\"MODIFIED\"}\n"} {
 		if _, err := io.WriteString(upstreamConn, "10\r\n"+event[:16]+"\r\n"+chunk(event[16:])); err != nil {
@@ -224,6 +226,7 @@ func TestUpgrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != 403 || string(body) != `{"kind":"Status","code":403}` {
 		t.Errorf("refusal came as %d %q, %v", resp.StatusCode, body, err)

@@ -103,10 +103,8 @@ func (s *Server) Changed() {
 // what they say, a request could be answered 404, or converted without the types
 // of its fields.
 func (s *Server) Run(ctx context.Context) error {
-	if err := s.cfg.Upstreams.WaitSynced(ctx); err != nil {
-		return nil // ctx is done
-	}
-	for {
+	synced := s.cfg.Upstreams.WaitSynced(ctx)
+	for synced == nil {
 		next := s.builder.build(ctx, s.cfg.Policies(), s.cfg.Upstreams.View(), s.state.Load())
 		s.state.Store(next)
 		select {
@@ -115,6 +113,7 @@ func (s *Server) Run(ctx context.Context) error {
 		case <-s.rebuild:
 		}
 	}
+	return nil // ctx was done before
 }
 
 // Ready reports whether requests can be answered, and why not.

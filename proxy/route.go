@@ -100,12 +100,12 @@ func (x *exchange) capable() ([]*upstream.State, error) {
 // lowest version, so that a client picks what every server can do; an OpenAPI
 // document from a server that has it.
 func (x *exchange) capableOfPath(healthy []*upstream.State) []*upstream.State {
-	switch {
-	case x.req.Path == "/version" || x.req.Path == "/version/":
+	switch x.req.Path {
+	case "/version", "/version/":
 		return slices.SortedStableFunc(slices.Values(healthy), func(a, b *upstream.State) int {
 			return versionOf(a).Compare(versionOf(b))
 		})[:1]
-	case x.req.Path == "/openapi/v2":
+	case "/openapi/v2":
 		return slices.SortedStableFunc(slices.Values(healthy), func(a, b *upstream.State) int {
 			return versionOf(b).Compare(versionOf(a))
 		})[:1]

@@ -144,8 +144,8 @@ func printResult(w io.Writer, r *dryrun.Result, output string) error {
 // of it a client sees.
 func printDiff(w io.Writer, r *dryrun.Result) error {
 	if r.Err != nil {
-		fmt.Fprintf(w, "%s: failed\n", &r.Manifest)
-		return nil // the reason goes to standard error
+		_, err := fmt.Fprintf(w, "%s: failed\n", &r.Manifest) // why goes to standard error
+		return err
 	}
 	fmt.Fprintf(w, "%s: %s\n", &r.Manifest, verdict(r))
 	for _, warning := range r.Warnings {

@@ -48,14 +48,14 @@ func (b *body) Read(p []byte) (int, error) {
 		b.left -= int64(n)
 	}
 	switch {
-	case b.left == 0 || err == io.EOF && b.left < 0:
+	case b.left == 0 || errors.Is(err, io.EOF) && b.left < 0:
 		b.ended = true
 		b.conn.bodyEnded()
 		if n == 0 {
 			return 0, io.EOF
 		}
 		return n, nil
-	case err == io.EOF: // fasthttp does not tell a body that was cut short
+	case errors.Is(err, io.EOF): // fasthttp does not tell a body that was cut short
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 const (
 	OpWait        = "wait for a free connection"
 	OpDial        = "dial"
-	OpHandshake   = "TLS handshake"
+	OpHandshake   = "complete the TLS handshake"
 	OpRequest     = "check the request"
 	OpRequestBody = "read the request body" // from the caller's reader
-	OpWrite       = "write"
-	OpReadHead    = "read head"
-	OpReadBody    = "read body"
+	OpWrite       = "write the request"
+	OpReadHead    = "read the head of the answer"
+	OpReadBody    = "read the body of the answer"
 )
 
 // Error is a round trip that failed. It wraps the cause: a network error, a
@@ -28,8 +28,8 @@ type Error struct {
 	Op     string // one of the Op constants
 
 	// Sent is false if it is certain that the server saw nothing of the request, so
-	// that it may be sent to another server whatever its method. True means that it
-	// may have been executed.
+	// that it may be sent to another server whatever its method (its Body may have
+	// been read all the same). True means that it may have been executed.
 	Sent bool
 
 	// Timeout is true if a time limit ended the exchange: ours or the context's.

@@ -26,7 +26,9 @@ type Request struct {
 	// Body is read only if ContentLength is not 0, and by another goroutine unless it
 	// is small, but never after RoundTrip failed or the response's Body.Close
 	// returned. Both wait for a Read in progress to return; if Body is an io.Closer
-	// it is closed first, which should end that Read. A context does not.
+	// it is closed first, which should end that Read. A context does not. RoundTrip
+	// may have read it though it failed without sending anything: another try needs
+	// the body anew.
 	Body io.Reader
 
 	// ContentLength is the length of Body: 0 for none, -1 if unknown, which sends it

@@ -115,14 +115,17 @@ func (p *Pool) update(i int, change func(*State) bool) {
 }
 
 func (p *Pool) notify(ctx context.Context) {
+	var seen uint64
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-p.changed:
-			if p.cfg.OnChange != nil {
-				p.cfg.OnChange(p.View())
+			view := p.View()
+			if p.cfg.OnChange != nil && view.Generation != seen {
+				p.cfg.OnChange(view)
 			}
+			seen = view.Generation
 		}
 	}
 }

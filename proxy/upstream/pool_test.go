@@ -140,7 +140,7 @@ func TestHealthThreshold(t *testing.T) {
 	f := newFake(t)
 	p := runPool(t, nil, f)
 	var e error = &Error{Server: "a", Op: OpReadHead, Timeout: true, Err: context.DeadlineExceeded}
-	if reason, certain := unhealthyReason(nil, e); certain || reason != "cannot read head: context deadline exceeded" {
+	if reason, certain := unhealthyReason(nil, e); certain || reason != "cannot read the head of the answer: context deadline exceeded" {
 		t.Errorf("%q, %v", reason, certain)
 	}
 	hung := make(chan struct{})
@@ -156,7 +156,7 @@ func TestHealthThreshold(t *testing.T) {
 		t.Errorf("unhealthy after one timeout: %s", s.Reason)
 	}
 	m.probe(testContext(t))
-	if s := m.state(); s.Healthy || s.Reason != "cannot read head: context deadline exceeded" {
+	if s := m.state(); s.Healthy || s.Reason != "cannot read the head of the answer: context deadline exceeded" {
 		t.Errorf("healthy %v after two timeouts: %q", s.Healthy, s.Reason)
 	}
 }

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -99,5 +100,6 @@ func (s *Server) fail(ctx context.Context, op string, sent bool, err error) *Err
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return &Error{Server: s.end.name, Op: op, Sent: sent, Timeout: isTimeout(err), Err: err}
+	timeout := isTimeout(err) || errors.Is(ctx.Err(), context.DeadlineExceeded)
+	return &Error{Server: s.end.name, Op: op, Sent: sent, Timeout: timeout, Err: err}
 }

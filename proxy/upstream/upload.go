@@ -57,12 +57,11 @@ func (u *upload) run() {
 	defer u.mu.Unlock()
 	u.op, u.err = op, err
 	switch {
-	case op == OpRequestBody && !u.head:
+	case op == OpRequestBody && !u.head: // there is nothing to wait for
 		_ = u.c.Close()
-	case u.head && op == "":
 	case op != "":
 		_ = u.c.SetReadDeadline(time.Now().Add(answerGrace))
-	default:
+	case !u.head:
 		_ = u.c.SetReadDeadline(time.Now().Add(u.timeout))
 	}
 }
