@@ -165,7 +165,7 @@ func (x *exchange) convertAnswer() (*front.Response, error) {
 // down is the last.
 func (x *exchange) convertWatch(w io.Writer) error {
 	err := x.conv.Watch(w, x.answer.Body, x.vars())
-	if x.ending.Load() {
+	if x.ending.ended() {
 		return nil
 	}
 	return err

@@ -191,7 +191,7 @@ func TestConvertedWatch(t *testing.T) {
 		},
 		{`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","code":410}}`, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","code":410}}`},
 	} {
-		if _, err := fmt.Fprintf(upstreamConn, "%x\r\n%s\n\r\n", len(event.sent)+1, event.sent); err != nil {
+		if _, err := io.WriteString(upstreamConn, chunked(event.sent+"\n")); err != nil {
 			t.Fatal(err)
 		}
 		got, err := events.ReadString('\n')

@@ -115,7 +115,7 @@ func TestWatchStreams(t *testing.T) {
 	defer resp.Body.Close()
 	upstreamConn := <-conns
 	for _, event := range []string{"{\"type\":\"ADDED\"}\n", "{\"type\":\"MODIFIED\"}\n"} {
-		if _, err := io.WriteString(upstreamConn, "10\r\n"+event[:16]+"\r\n"+chunk(event[16:])); err != nil {
+		if _, err := io.WriteString(upstreamConn, chunked(event[:16])+chunked(event[16:])); err != nil {
 			t.Fatal(err)
 		}
 		got := make([]byte, len(event))
@@ -125,13 +125,6 @@ func TestWatchStreams(t *testing.T) {
 	}
 	client.Close()
 	<-u.closed // the upstream request is cancelled
-}
-
-func chunk(s string) string {
-	if s == "" {
-		return ""
-	}
-	return string("0123456789abcdef"[len(s)]) + "\r\n" + s + "\r\n"
 }
 
 // Every error of MVP's own is a Status whose code is the HTTP status.

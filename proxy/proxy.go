@@ -62,6 +62,8 @@ type Server struct {
 	builder *builder
 	streams streams
 
+	draining atomic.Bool
+
 	// rebuild has room for one token: a change that comes while a rebuild runs
 	// makes exactly one more.
 	rebuild chan struct{}
@@ -118,6 +120,9 @@ func (s *Server) Run(ctx context.Context) error {
 
 // Ready reports whether requests can be answered, and why not.
 func (s *Server) Ready() error {
+	if s.draining.Load() {
+		return errors.New("the proxy is shutting down")
+	}
 	st := s.state.Load()
 	if st.merged == nil || st.merged.Empty() {
 		return errors.New("no kube-apiserver has said yet what it serves")

@@ -235,6 +235,14 @@ func respond(code int, contentType, body string) string {
 		code, http.StatusText(code), contentType, len(body), body)
 }
 
+// chunked is one chunk of a chunked body.
+func chunked(s string) string {
+	if s == "" {
+		return ""
+	}
+	return fmt.Sprintf("%x\r\n%s\r\n", len(s), s)
+}
+
 func (u *recorder) serve(conn net.Conn) {
 	defer conn.Close()
 	var raw bytes.Buffer

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,9 +45,7 @@ type exchange struct {
 	answer   *upstream.Response
 	warnings []string
 
-	// ending is set when the proxy shuts down: a stream that breaks off then has
-	// ended, not failed.
-	ending atomic.Bool
+	ending ender // of a stream, when the proxy shuts down
 
 	err error // what the client was answered, if it was an error of ours
 }
@@ -98,6 +95,9 @@ func (x *exchange) exchange() (*front.Response, error) {
 		return nil, err
 	}
 	x.guard()
+	if x.s.draining.Load() && x.req.DecodedPath == "/readyz" {
+		return nil, unavailable("the proxy is shutting down")
+	}
 	for attempt := 1; ; attempt++ {
 		resp, err := x.attempt()
 		if err == nil || attempt == maxAttempts || !x.again(err) {
@@ -268,14 +268,19 @@ const copyBuffer = 32 << 10
 func (x *exchange) copyBody(w io.Writer) error {
 	buf := copyBuffers.Get().(*[copyBuffer]byte)
 	defer copyBuffers.Put(buf)
+	events := newFrames(x.answer.Header.Get("Content-Type"))
 	for {
 		n, err := x.answer.Body.Read(buf[:])
 		if n > 0 {
 			if _, err := w.Write(buf[:n]); err != nil {
 				return err
 			}
+			events.pass(buf[:n])
+			if x.req.Verb == "watch" && x.ending.at(events.whole()) {
+				return nil
+			}
 		}
-		if errors.Is(err, io.EOF) || (err != nil && x.ending.Load()) {
+		if errors.Is(err, io.EOF) || (err != nil && x.ending.ended()) {
 			return nil
 		}
 		if err != nil {

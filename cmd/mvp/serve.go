@@ -30,7 +30,7 @@ type serveOptions struct {
 	certFile, keyFile   string
 	certDir             string
 	certHosts           []string
-	grace               time.Duration
+	delay, grace        time.Duration
 	logFormat, logLevel string
 	accessLog           bool
 }
@@ -78,6 +78,7 @@ forwarded with their own credentials, never with MVP's.`,
 	f.DurationVar(&o.front.WriteTimeout, "write-timeout", front.DefaultWriteTimeout, "time a client may read nothing of an answer")
 	f.IntVar(&o.front.MaxConnections, "max-connections", front.DefaultMaxConnections, "clients' connections at once")
 	f.IntVar(&o.front.MaxConnectionsPerAddress, "max-connections-per-address", 0, "clients' connections at once from one address; 0: no limit")
+	f.DurationVar(&o.delay, "shutdown-delay-duration", 0, "time after SIGTERM in which MVP still serves but says on /readyz that it is not ready")
 	f.DurationVar(&o.grace, "shutdown-grace-period", 30*time.Second, "time that requests may take to finish after SIGTERM")
 	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
@@ -99,7 +100,7 @@ func serve(ctx context.Context, std streams, o serveOptions) error {
 	}
 	cfg := stackConfig{
 		policies: o.policies, upstream: o.upstream, certificates: certificates, front: o.front, maxBody: o.maxBody,
-		listen: o.listen, adminListen: o.adminListen, grace: o.grace, log: log,
+		listen: o.listen, adminListen: o.adminListen, delay: o.delay, grace: o.grace, log: log,
 	}
 	if o.accessLog {
 		cfg.accessLog = log

@@ -31,7 +31,7 @@ type stackConfig struct {
 	maxBody      int64
 
 	listen, adminListen string // addresses
-	grace               time.Duration
+	delay, grace        time.Duration
 	log, accessLog      *slog.Logger
 }
 
@@ -141,8 +141,12 @@ func (s *stack) run(ctx context.Context) error {
 	return group.Wait()
 }
 
+// shutdown says that MVP is not ready, gives load balancers the time to see it,
+// and then ends what is under way.
 func (s *stack) shutdown() {
-	s.cfg.log.Info("shutting down", "grace", s.cfg.grace)
+	s.cfg.log.Info("shutting down", "delay", s.cfg.delay, "grace", s.cfg.grace)
+	s.proxy.Drain()
+	time.Sleep(s.cfg.delay)
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.grace)
 	defer cancel()
 	s.proxy.EndStreams()
