@@ -43,7 +43,9 @@ func BenchmarkPredicateAtLimit(b *testing.B) {
 }
 
 // BenchmarkDecide decides on a request with one policy that applies, among many
-// for other resources.
+// for other resources. What grows with their number is the time of two look-ups
+// in maps, and that of the garbage collector, which has more to go through for
+// what a decision allocates: GOGC=off tells the two apart.
 func BenchmarkDecide(b *testing.B) {
 	for _, n := range []int{0, 25, 2500} { // resources; four policies each
 		b.Run(fmt.Sprintf("policies=%d", 4*n+1), func(b *testing.B) {

@@ -19,9 +19,10 @@ const (
 
 	// MaxExpressionCost is in CEL's cost units: some tens of milliseconds in all
 	// (BenchmarkPredicateAtLimit), a tenth of what kube-apiserver allows a policy.
-	// It applies to expressions that loop, compile a regular expression per request
-	// or replace in texts; the others do a bounded amount of work for each byte of
-	// the request, and counting would cost eight times what they do.
+	// It applies to expressions that loop, compile a regular expression per request,
+	// or replace or join texts; the others do a bounded amount of work for each byte
+	// of the request (see also guards), and counting would cost eight times what
+	// they do.
 	MaxExpressionCost = 100_000
 
 	// maxRangeSize bounds lists.range, whose result takes memory at once: 80 KB.
@@ -50,7 +51,15 @@ var celEnvironments = sync.OnceValues(func() (*environments, error) {
 	// CEL has one "no such overload" error for all programs and notes in it where
 	// it was first met: a wrong place later, and a data race. This takes the note.
 	types.LabelErrNode(noPlace, types.NoSuchOverloadErr())
-	base, err := cel.NewCustomEnv(libraries()...)
+	unguarded, err := cel.NewCustomEnv(libraries()...)
+	if err != nil {
+		return nil, err
+	}
+	guards, err := guardedFunctions(unguarded)
+	if err != nil {
+		return nil, err
+	}
+	base, err := unguarded.Extend(guards...)
 	if err != nil {
 		return nil, err
 	}

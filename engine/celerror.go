@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common"
 	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/decls"
 
 	"github.com/mixed-version-proxy/mvp/engine/source"
 )
@@ -19,31 +20,10 @@ import (
 func translate(env *cel.Env, text *source.Text, parsed *celast.AST, issues *cel.Issues) source.Errors {
 	var errs source.Errors
 	for _, e := range issues.Errors() {
-		offset := offsetOf(text.Code, e.Location.Line(), e.Location.Column())
+		offset := text.Offset(e.Location.Line(), e.Location.Column()+1)
 		errs = append(errs, text.Error(offset, "%s", explain(env, parsed, e)))
 	}
 	return errs
-}
-
-// offsetOf returns the offset in code of a line, counted from 1, and a column in
-// characters, counted from 0.
-func offsetOf(code string, line, column int) int {
-	offset := 0
-	for range line - 1 {
-		i := strings.IndexByte(code[offset:], '\n')
-		if i < 0 {
-			return len(code)
-		}
-		offset += i + 1
-	}
-	for range column {
-		if offset >= len(code) || code[offset] == '\n' {
-			break
-		}
-		_, size := utf8.DecodeRuneInString(code[offset:])
-		offset += size
-	}
-	return offset
 }
 
 var (
@@ -86,7 +66,7 @@ func tokenName(token string) string {
 	if token == "<EOF>" {
 		return "end of the expression"
 	}
-	return preview(token)
+	return source.Quote(token)
 }
 
 func lowerFirst(s string) string {
@@ -99,6 +79,10 @@ func lowerFirst(s string) string {
 func undeclared(env *cel.Env, name, field string) string {
 	if hasFields(env, name) {
 		return unknownField(env, name, field)
+	}
+	if isConstant(env) && isVariable(name) {
+		return fmt.Sprintf("cannot use %q here: the value must be constant, since discovery has to know it before any request; "+
+			"write the value itself, and say in match which requests it is for", name)
 	}
 	if name == upstreamType.TypeName() {
 		return `undeclared reference to "upstream": only a route knows it`
@@ -113,10 +97,22 @@ func undeclared(env *cel.Env, name, field string) string {
 			candidates = append(candidates, function)
 		}
 	}
-	if best := closest(name, candidates); best != "" {
+	if best := source.Closest(name, candidates); best != "" {
 		return fmt.Sprintf("undeclared reference to %q; did you mean %q?", name, best)
 	}
 	return fmt.Sprintf("undeclared reference to %q", name)
+}
+
+// isConstant reports whether env is that of constant expressions.
+func isConstant(env *cel.Env) bool {
+	return !slices.ContainsFunc(env.Variables(), func(v *decls.VariableDecl) bool { return v.Name() == requestVariables[0].name })
+}
+
+// isVariable reports whether name is a variable of requests or upstreams, or what
+// stands before the first dot of one.
+func isVariable(name string) bool {
+	is := func(v variable) bool { return v.name == name || strings.HasPrefix(v.name, name+".") }
+	return slices.ContainsFunc(requestVariables, is) || slices.ContainsFunc(upstreamVariables, is)
 }
 
 // hasFields reports whether name stands before a dot in the name of a variable.
@@ -142,7 +138,7 @@ func unknownField(env *cel.Env, group, field string) string {
 	case slices.Contains(fields, field):
 		return fmt.Sprintf("has(%s.%s) is not needed: it is always there", group, field)
 	}
-	if best := closest(field, fields); best != "" {
+	if best := source.Closest(field, fields); best != "" {
 		return fmt.Sprintf("undeclared reference to %q; did you mean %q?", group+"."+field, group+"."+best)
 	}
 	return fmt.Sprintf("undeclared reference to %q; %s has %s", group+"."+field, group, strings.Join(fields, ", "))

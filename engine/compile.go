@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/cel-go/cel"
 
@@ -21,8 +22,8 @@ type policy struct {
 	prefer                   *Preference
 }
 
-// Compile makes a set of policies, which apply in the order of their names, the
-// shipped ones after all of the user's. The error is a [source.Errors] with all
+// Compile makes a set of policies, which apply in the order of their names (see
+// [Policy.Name]), the shipped ones after all of the user's. The error is a [source.Errors] with all
 // mistakes of all policies, in the order of their places.
 func Compile(policies []Policy) (*Set, error) {
 	envs, err := celEnvironments()
@@ -31,7 +32,7 @@ func Compile(policies []Policy) (*Set, error) {
 	}
 	sorted := slices.Clone(policies)
 	slices.SortStableFunc(sorted, func(a, b Policy) int {
-		return cmp.Or(compareBool(a.Origin == OriginLibrary, b.Origin == OriginLibrary), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(compareBool(a.Origin == OriginLibrary, b.Origin == OriginLibrary), compareNames(a.Name, b.Name))
 	})
 	c := compiler{envs: envs}
 	for i := range sorted {
@@ -43,6 +44,26 @@ func Compile(policies []Policy) (*Set, error) {
 		return nil, err
 	}
 	return newSet(c.policies), nil
+}
+
+// compareNames orders the names of policies as strings, but the rules of one list
+// in a document as the list does: "a/apiMigrationRules[2]" is before
+// "a/apiMigrationRules[10]".
+func compareNames(a, b string) int {
+	listA, indexA := cutIndex(a)
+	listB, indexB := cutIndex(b)
+	return cmp.Or(cmp.Compare(listA, listB), cmp.Compare(indexA, indexB), cmp.Compare(a, b))
+}
+
+// cutIndex cuts the index in brackets off the name of a rule in a document, which
+// has a slash. Of any other name it returns all, and -1.
+func cutIndex(name string) (list string, index int) {
+	list, bracketed, found := strings.Cut(name, "[")
+	digits, closed := strings.CutSuffix(bracketed, "]")
+	if !found || !closed || !strings.Contains(list, "/") || !parseNumbers([]string{digits}, &index) {
+		return name, -1
+	}
+	return list, index
 }
 
 // compareBool orders false before true.

@@ -9,9 +9,10 @@ type Input struct {
 	// Request is what is asked for. Required.
 	Request *Request
 
-	// User is who asks; nil if that is not known, and an expression that names
-	// user then fails.
-	User *User
+	// User returns who asks. It is called when the first expression that names user
+	// is evaluated, and at most once. A nil User, and nil, nil, mean that it is not
+	// known; like an error, which the [EvalError] wraps, that fails the expression.
+	User func() (*User, error)
 
 	// Object returns the JSON body as sent; nil, nil if there is none. It is
 	// called when the first expression that looks at the body is evaluated, and

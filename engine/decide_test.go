@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -128,6 +130,32 @@ func TestSet(t *testing.T) {
 	}
 }
 
+// TestOrder checks the order in which policies apply.
+func TestOrder(t *testing.T) {
+	want := []string{
+		"10-a", "10-a.b", "10-a[10]", "10-a[2]", "9-b", // files: string order
+		"a-b/apiMigrationRules[0]", "a/apiMigrationRules[2]", "a/apiMigrationRules[10]", "a/apiRoutingRules[1]", "a/apiRoutingRules[11]",
+		"b/apiMigrationRules[0]",
+		"a/shipped", "a/shipped[x]",
+	}
+	var policies []Policy
+	for _, name := range want {
+		p := Policy{Name: name, Warn: textOf("'a'")}
+		if strings.HasPrefix(name, "a/shipped") {
+			p.Origin = OriginLibrary
+		}
+		policies = append(policies, p)
+	}
+	slices.Reverse(policies)
+	var got []string
+	for _, info := range mustCompile(t, policies...).Policies() {
+		got = append(got, info.Name)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
 // TestDecideNoPolicies checks that a request that nothing applies to costs
 // nothing, also with policies for other resources.
 func TestDecideNoPolicies(t *testing.T) {
@@ -180,7 +208,7 @@ func TestIndex(t *testing.T) {
 		"/api/v1/things1x/a", "/api/v1/x", "/api/v1/pods", "/healthz",
 	} {
 		for _, user := range []*User{{Name: "a"}, {Name: "b"}, nil} {
-			in := &Input{Request: mustParse(t, "GET", target), User: user}
+			in := &Input{Request: mustParse(t, "GET", target), User: func() (*User, error) { return user, nil }}
 			got, gotErr := set.Decide(in)
 			want, wantErr := walk.Decide(in)
 			if fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
@@ -226,4 +254,52 @@ func TestSetConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestUserIsLazy checks that nobody is asked who the user is before an expression
+// wants to know, and then only once, and that a failure is the expression's.
+func TestUserIsLazy(t *testing.T) {
+	set := mustCompile(t,
+		Policy{Name: "a", Match: textOf("request.name == 'secret'"), Deny: textOf("user.name == 'eve' || 'spies' in user.groups ? 'no' : ''")},
+		Policy{Name: "b", Warn: textOf("request.name == 'secret' ? user.uid : ''")},
+	)
+	failed := errors.New("the server is away")
+	tests := []struct {
+		name    string
+		user    func() (*User, error)
+		asked   int
+		want    []string // warnings
+		wantErr string
+	}{
+		{"public", nil, 0, nil, ""},
+		{"secret", func() (*User, error) { return &User{Name: "adam", UID: "u-7"}, nil }, 1, []string{"u-7"}, ""},
+		{"secret", func() (*User, error) { return nil, failed }, 1, nil, "cannot find out who the user is: the server is away"},
+		{"secret", func() (*User, error) { return nil, nil }, 1, nil, errUserUnknown.Error()},
+	}
+	for _, tt := range tests {
+		asked := 0
+		d, err := set.Decide(&Input{
+			Request: mustParse(t, "GET", "/api/v1/namespaces/n/pods/"+tt.name),
+			User:    func() (*User, error) { asked++; return tt.user() },
+		})
+		if asked != tt.asked {
+			t.Errorf("%s: asked %d times, want %d", tt.name, asked, tt.asked)
+		}
+		if tt.wantErr != "" {
+			if err == nil || !strings.HasSuffix(err.Error(), tt.wantErr) {
+				t.Errorf("%s: error %v, want %q", tt.name, err, tt.wantErr)
+			}
+			continue
+		}
+		if err != nil || !reflect.DeepEqual(d.Warnings, tt.want) {
+			t.Errorf("%s: %+v, %v, want %q", tt.name, d, err, tt.want)
+		}
+	}
+	_, err := set.Decide(&Input{
+		Request: mustParse(t, "GET", "/api/v1/namespaces/n/pods/secret"),
+		User:    func() (*User, error) { return nil, failed },
+	})
+	if !errors.Is(err, failed) {
+		t.Errorf("the error %v does not wrap its cause", err)
+	}
 }

@@ -58,7 +58,9 @@
 // The functions are CEL's own, the strings, lists, sets, optional and
 // two-variable-comprehension extensions, and Kubernetes' (quantity, url, ip,
 // cidr, semver, format, regular expressions), as in a
-// ValidatingAdmissionPolicy. Numbers of different types compare.
+// ValidatingAdmissionPolicy. Numbers of different types compare. What could take
+// very long, or make very much of little (replace, join, indexOf, distinct and the
+// functions of sets on long texts and lists), is an error instead.
 //
 // A number in the body is an int when it is integral and fits into 64 bits, else
 // a double. A missing key is an error; write object.?spec.?replicas.orValue(1) or
@@ -101,8 +103,10 @@ func (w When) String() string {
 
 // Policy is one policy as written, before Compile.
 type Policy struct {
-	// Name orders the policies: they apply in the order of their names, the
-	// shipped ones after all of the user's.
+	// Name orders the policies: they apply in the string order of their names, so
+	// "10-a" is before "9-b", the shipped ones after all of the user's. Only the
+	// rules of one list in a document, "a/apiMigrationRules[2]", are in the list's
+	// own order.
 	Name string
 
 	// Origin is one of the Origin constants.

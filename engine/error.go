@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/mixed-version-proxy/mvp/engine/source"
 )
@@ -16,7 +15,7 @@ type BadTargetError struct {
 }
 
 func (e *BadTargetError) Error() string {
-	return fmt.Sprintf("cannot accept request %s %s: %s", preview(e.Method), preview(e.Target), e.Reason)
+	return fmt.Sprintf("cannot accept request %s %s: %s", source.Quote(e.Method), source.Quote(e.Target), e.Reason)
 }
 
 // BodyError is a body that is not the JSON that an expression needs. The client
@@ -47,18 +46,3 @@ var errUserUnknown = errors.New("the user is not known; start mvp serve with --a
 
 // errNoBody marks a look into the body of a request that has none.
 var errNoBody = errors.New("the request has no body")
-
-// maxPreview is how much of a client's text an error shows, in bytes.
-const maxPreview = 64
-
-// preview returns s quoted and cut short.
-func preview(s string) string {
-	if len(s) <= maxPreview {
-		return fmt.Sprintf("%q", s)
-	}
-	end := maxPreview
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return fmt.Sprintf("%q...", s[:end])
-}

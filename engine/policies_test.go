@@ -224,7 +224,8 @@ func (c *caseFile) decide(t *testing.T, b *strings.Builder, set *engine.Set, lin
 	}
 	r.UserAgent, r.ContentType = "kubectl/v1.20.4", "application/json"
 	in := &engine.Input{
-		Request: &r, User: c.user, Cluster: c.cluster,
+		Request: &r, Cluster: c.cluster,
+		User:   func() (*engine.User, error) { return c.user, nil },
 		Served: func(group, version, resource string) bool { return c.served[group+"/"+version+" "+resource] },
 	}
 	if len(fields) > 2 {

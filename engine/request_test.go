@@ -106,7 +106,7 @@ func TestParseRequestRefuses(t *testing.T) {
 	f("", "/a", `cannot accept request "" "/a": the method is not a token`)
 	f("GET /x", "/a", `cannot accept request "GET /x" "/a": the method is not a token`)
 	f("GET", "/a?"+strings.Repeat("a&", maxQueryParameters),
-		`cannot accept request "GET" "/a?`+strings.Repeat("a&", 30)+`a"...: too many query parameters`)
+		`cannot accept request "GET" "/a?`+strings.Repeat("a&", 30)+`a"…: too many query parameters`)
 }
 
 func TestParseRequestQuery(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/mixed-version-proxy/mvp/engine/source"
 )
 
 // WithVersion returns the target of the same request under another group,
@@ -19,7 +21,7 @@ import (
 // stand in a path.
 func (r *Request) WithVersion(group, version, resource string, field func(path string) string) (string, error) {
 	if !r.IsResource {
-		return "", fmt.Errorf("cannot ask for another version of %s: it is no resource", preview(r.Path))
+		return "", fmt.Errorf("cannot ask for another version of %s: it is no resource", source.Quote(r.Path))
 	}
 	if version == "" || resource == "" {
 		return "", fmt.Errorf("cannot ask for %s in group %q version %q: version and resource must be given", r, group, version)

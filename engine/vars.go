@@ -45,6 +45,9 @@ type vars struct {
 	in    *Input
 	value [numVars]ref.Val
 
+	user    *User // who asks, once userErr or this is set
+	userErr error // why user cannot be read
+
 	objectRead bool       // once, into value or objectErr
 	objectErr  error      // why object cannot be read
 	noObject   bool       // object was read and there is none
@@ -89,8 +92,8 @@ func (v *vars) ResolveName(name string) (any, bool) {
 		return v.object(), true
 	case v.value[i] != nil:
 		return v.value[i], true
-	case v.in.User == nil && varUserName <= i && i <= varUserExtra:
-		return types.WrapErr(errUserUnknown), true
+	case varUserName <= i && i <= varUserExtra && v.findUser() != nil:
+		return types.WrapErr(v.userErr), true
 	}
 	v.value[i] = v.read(i)
 	return v.value[i], true
@@ -204,7 +207,20 @@ func (v *vars) read(i int) ref.Val {
 	case varClusterMax:
 		return types.String(v.in.Cluster.Max.String())
 	}
-	return readUser(v.in.User, i)
+	return readUser(v.user, i)
+}
+
+// findUser asks who the user is, once, and returns why that is not known.
+func (v *vars) findUser() error {
+	if v.user == nil && v.userErr == nil && v.in.User != nil {
+		if v.user, v.userErr = v.in.User(); v.userErr != nil {
+			v.userErr = fmt.Errorf("cannot find out who the user is: %w", v.userErr)
+		}
+	}
+	if v.user == nil && v.userErr == nil {
+		v.userErr = errUserUnknown
+	}
+	return v.userErr
 }
 
 func readUser(user *User, i int) ref.Val {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/mixed-version-proxy/mvp/engine/source"
 )
 
 // Version is the version of a kube-apiserver. The zero Version is not known.
@@ -20,7 +22,7 @@ func ParseVersion(gitVersion string) (Version, error) {
 	var v Version
 	parts := strings.SplitN(numbers, ".", 4)
 	if len(parts) != 3 || !parseNumbers(parts, &v.Major, &v.Minor, &v.Patch) {
-		return Version{}, fmt.Errorf("cannot read server version %s: want one such as \"v1.32.4\"", preview(gitVersion))
+		return Version{}, fmt.Errorf("cannot read server version %s: want one such as \"v1.32.4\"", source.Quote(gitVersion))
 	}
 	return v, nil
 }
@@ -65,7 +67,7 @@ func ParseVersionPattern(s string) (VersionPattern, error) {
 	}
 	p.AnyPatch = len(parts) == 2
 	if len(parts) < 2 || len(parts) > 3 || !parseNumbers(parts, &p.Major, &p.Minor, &p.Patch) {
-		return VersionPattern{}, fmt.Errorf("cannot read server version %s: want \"v1.32.y\", \"v1.32\" or \"v1.32.4\"", preview(s))
+		return VersionPattern{}, fmt.Errorf("cannot read server version %s: want \"v1.32.y\", \"v1.32\" or \"v1.32.4\"", source.Quote(s))
 	}
 	return p, nil
 }

@@ -95,7 +95,7 @@ func (m *constantMap) fail(key, format string, args ...any) {
 func (m *constantMap) checkKeys(known []string) {
 	for _, key := range slices.Sorted(maps.Keys(m.fields)) {
 		if !slices.Contains(known, key) {
-			m.fail(key, "unknown key %s%s", quote(key), orList(key, known))
+			m.fail(key, "unknown key %s%s", source.Quote(key), source.Suggest(key, known))
 		}
 	}
 }
@@ -103,7 +103,7 @@ func (m *constantMap) checkKeys(known []string) {
 // required returns the string at key.
 func (m *constantMap) required(key string) (value string, ok bool) {
 	if _, ok := m.fields[key]; !ok {
-		m.fail(key, "the map has no %s", quote(key))
+		m.fail(key, "the map has no %s", source.Quote(key))
 		return "", false
 	}
 	value = m.optional(key, "")
@@ -139,7 +139,7 @@ func (m *constantMap) version(key string) convert.Version {
 		group, version = "", s
 	}
 	if problem := checkVersion(version); found && checkGroup(group) != "" || problem != "" {
-		m.fail(key, "%s is %s: it must be a group and version such as 'policy/v1', or 'v1' for the core group", key, quote(s))
+		m.fail(key, "%s is %s: it must be a group and version such as 'policy/v1', or 'v1' for the core group", key, source.Quote(s))
 	}
 	return convert.Version{Group: group, Version: version}
 }
@@ -154,7 +154,7 @@ func (m *constantMap) resource(key, fallback string) string {
 		return fallback
 	}
 	if problem := checkResource(s); problem != "" {
-		m.fail(key, "%s %s: %s", key, quote(s), problem)
+		m.fail(key, "%s %s: %s", key, source.Quote(s), problem)
 	}
 	return s
 }
@@ -175,7 +175,7 @@ func parseWhen(s string) (when engine.When, problem string) {
 	case whenAlways:
 		return engine.WhenAlways, ""
 	}
-	return engine.WhenUnserved, fmt.Sprintf("when is %s: it must be %q (only while no healthy server serves the version) or %q", quote(s), whenUnserved, whenAlways)
+	return engine.WhenUnserved, fmt.Sprintf("when is %s: it must be %q (only while no healthy server serves the version) or %q", source.Quote(s), whenUnserved, whenAlways)
 }
 
 // happens reports whether a conversion would ever take place. One from a version
@@ -187,21 +187,13 @@ func happens(spec *convert.Spec, when engine.When) bool {
 
 const neverHappens = "both versions are the same, so the conversion would never happen: name another one, or set when to always"
 
-// orList returns a hint: the known word nearest to word, or all of them.
-func orList(word string, known []string) string {
-	if hint := didYouMean(word, known); hint != "" {
-		return hint
-	}
-	return "; known are " + strings.Join(known, ", ")
-}
-
 // preview shows a value, cut short.
 func preview(value any) string {
 	switch value := value.(type) {
 	case nil:
 		return "null"
 	case string:
-		return quote(value)
+		return source.Quote(value)
 	case map[string]any:
 		return "a map"
 	case []any:

@@ -64,8 +64,8 @@ func libraryPolicies(names []string) ([]engine.Policy, []File, source.Errors) {
 	var errs source.Errors
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
 		if !slices.Contains(known, name) {
-			errs = append(errs, &source.Error{Msg: "cannot load the shipped policy " + quote(name) + ": there is none of that name" +
-				didYouMean(name, known) + "; shipped are " + strings.Join(known, ", ")})
+			errs = append(errs, &source.Error{Msg: "cannot load the shipped policy " + source.Quote(name) + ": there is none of that name" +
+				source.Suggest(name, known)})
 			continue
 		}
 		f := libraryFiles(name)

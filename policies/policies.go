@@ -104,7 +104,7 @@ func (p *parser) claim(name string, pos source.Pos) bool {
 	}
 	p.errs = append(p.errs, &source.Error{
 		Pos: pos,
-		Msg: "the document " + quote(name) + " is already at " + first.String() + ": give one of them another name",
+		Msg: "the document " + source.Quote(name) + " is already at " + first.String() + ": give one of them another name",
 	})
 	return false
 }

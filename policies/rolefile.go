@@ -58,10 +58,9 @@ func splitName(base string) (policy, role, problem string) {
 	case role == "" || policy == "":
 		return "", "", "the file name has no role: it is <policy>.<role>" + ext + ", the role one of " + strings.Join(rolesIn(ext), ", ")
 	case !known:
-		return "", "", "the file name has no known role: " + quote(role) + " is none of " + strings.Join(roleNames, ", ") +
-			didYouMean(role, roleNames)
+		return "", "", "the file name has the unknown role " + source.Quote(role) + source.Suggest(role, roleNames)
 	case ext != want:
-		return "", "", "the role " + quote(role) + " is written in " + languages[want] + ": call the file " + policy + "." + role + want
+		return "", "", "the role " + source.Quote(role) + " is written in " + languages[want] + ": call the file " + policy + "." + role + want
 	}
 	return policy, role, ""
 }

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"path"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -31,7 +32,11 @@ var objectMeta = []string{
 
 // documents takes a file of TransformationRules.
 func (p *parser) documents(file File) {
-	f, docs := readYAML(file)
+	read := readYAML
+	if path.Ext(file.Name) == ".json" {
+		read = readJSON
+	}
+	f, docs := read(file)
 	if len(docs) == 0 && len(f.errs) == 0 {
 		f.failAt(source.Pos{File: f.name, Line: 1, Col: 1}, "the file holds no document: write TransformationRules or remove the file")
 	}
@@ -72,11 +77,11 @@ func isRules(o *yamlObject) bool {
 	apiVersion, ok1 := o.required("apiVersion", ": it must be "+rulesAPIVersion)
 	kind, ok2 := o.required("kind", ": it must be "+rulesKind)
 	if ok1 && apiVersion != rulesAPIVersion {
-		o.fail("apiVersion", "apiVersion is %s: it must be %s", quote(apiVersion), rulesAPIVersion)
+		o.fail("apiVersion", "apiVersion is %s: it must be %s", source.Quote(apiVersion), rulesAPIVersion)
 		ok1 = false
 	}
 	if ok2 && kind != rulesKind {
-		o.fail("kind", "kind is %s: it must be %s", quote(kind), rulesKind)
+		o.fail("kind", "kind is %s: it must be %s", source.Quote(kind), rulesKind)
 		ok2 = false
 	}
 	return ok1 && ok2
@@ -96,7 +101,7 @@ func documentName(o *yamlObject) (name string, ok bool) {
 	meta.ignore(objectMeta...)
 	name, ok = meta.required("name", ": messages and metrics name the rules by it")
 	if ok && !isName(name, ".") {
-		meta.fail("name", `name is %s: it must be lower-case letters, digits, "-" and "."`, quote(name))
+		meta.fail("name", `name is %s: it must be lower-case letters, digits, "-" and "."`, source.Quote(name))
 		ok = false
 	}
 	meta.done()
@@ -164,7 +169,7 @@ func (o *yamlObject) checked(name string, check func(string) string, hint string
 		return "", false
 	}
 	if problem := check(s); problem != "" {
-		o.fail(name, "%s is %s: %s", name, quote(s), problem)
+		o.fail(name, "%s is %s: %s", name, source.Quote(s), problem)
 		return "", false
 	}
 	return s, true
@@ -187,7 +192,7 @@ func (o *yamlObject) audit() bool {
 		mode = o.optional("mode")
 	}
 	if mode != modeEnforce && mode != modeAudit {
-		o.fail("mode", "mode is %s: it must be %q or %q", quote(mode), modeEnforce, modeAudit)
+		o.fail("mode", "mode is %s: it must be %q or %q", source.Quote(mode), modeEnforce, modeAudit)
 	}
 	return mode == modeAudit
 }
@@ -215,6 +220,7 @@ func (o *yamlObject) transformations(spec *convert.Spec) {
 func (o *yamlObject) rule(action convert.Action) convert.Rule {
 	r := convert.Rule{
 		Pos:        o.pos(),
+		FieldPos:   o.fieldPos("unless"),
 		Action:     action,
 		Path:       o.optional("path"),
 		TargetPath: o.optional("targetPath"),
@@ -226,7 +232,7 @@ func (o *yamlObject) rule(action convert.Action) convert.Rule {
 	r.DefaultValue, r.HasDefault = o.value("defaultValue")
 	for _, name := range []string{"request", "response"} {
 		if o.given(name) != nil {
-			o.fail(name, "%s is a program and belongs to the action %s, not to %s", name, actionJQ, quote(string(action)))
+			o.fail(name, "%s is a program and belongs to the action %s, not to %s", name, actionJQ, source.Quote(string(action)))
 		}
 	}
 	return r

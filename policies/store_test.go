@@ -362,8 +362,8 @@ func TestOpenReportsEverything(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	want := `cannot load the shipped policy "all-of-it": there is none of that name; shipped are batch-v1beta1, flowcontrol-v1beta3, policy-v1beta1
-cannot load the shipped policy "policy-v1beta": there is none of that name; did you mean "policy-v1beta1"?; shipped are batch-v1beta1, flowcontrol-v1beta3, policy-v1beta1
+	want := `cannot load the shipped policy "all-of-it": there is none of that name; known are batch-v1beta1, flowcontrol-v1beta3, policy-v1beta1
+cannot load the shipped policy "policy-v1beta": there is none of that name; did you mean "policy-v1beta1"?
 DIR/a.yaml:1:1: not YAML: did not find expected node content
   {
   ^

@@ -2,7 +2,6 @@ package policies
 
 import (
 	"bytes"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -44,7 +43,7 @@ func fileText(file File) *source.Text {
 
 // showLines gives the mistakes that have a place and no line yet the line that
 // stands there, so that they are shown like all others. The engine knows only
-// the place of a rule, not the file around it.
+// the place of a rule or of its field, not the file around it.
 func showLines(errs source.Errors, sources ...[]File) {
 	if len(errs) == 0 {
 		return
@@ -74,60 +73,4 @@ func showLines(errs source.Errors, sources ...[]File) {
 // splitLines returns the lines of data without their newlines.
 func splitLines(data []byte) []string {
 	return strings.Split(string(bytes.TrimPrefix(data, utf8BOM)), "\n")
-}
-
-// maxQuoted is how much of a user's text a message repeats, in bytes.
-const maxQuoted = 60
-
-// quote returns s in quotes, cut short when it is long.
-func quote(s string) string {
-	if len(s) <= maxQuoted {
-		return strconv.Quote(s)
-	}
-	end := maxQuoted
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return strconv.Quote(s[:end]) + "…"
-}
-
-// didYouMean returns `; did you mean "x"?` for the candidate nearest to word, or
-// "" when none is near enough to be a misspelling.
-func didYouMean(word string, candidates []string) string {
-	// Long words are not misspellings of ours, and cost time to compare.
-	const maxWord = 64
-	if len(word) > maxWord {
-		return ""
-	}
-	best, bestDistance := "", 1+max(1, len(word)/3)
-	for _, candidate := range candidates {
-		if d := editDistance(strings.ToLower(word), strings.ToLower(candidate)); d < bestDistance {
-			best, bestDistance = candidate, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return "; did you mean " + strconv.Quote(best) + "?"
-}
-
-// editDistance counts the bytes to insert, delete or replace to get from a to b.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -30,13 +30,19 @@ const (
 	maxDocuments = 1_000
 )
 
-// yamlFile is a YAML file being read: it knows the places of its nodes, and
-// notes mistakes.
+// yamlFile is a YAML or JSON file being read: it knows the places of its nodes,
+// and notes mistakes.
 type yamlFile struct {
 	name  string
 	lines []string // without their ends
+	bytes bool     // the columns of nodes are in bytes, else in characters
 	nodes int      // values made so far, see maxNodes
 	errs  source.Errors
+
+	// chars are the offsets of the characters of one line, by its number. A file of
+	// one line is not gone through for each place.
+	charsLine int
+	chars     []int
 }
 
 // readYAML returns the documents of file. Documents after a syntax error are
@@ -100,16 +106,20 @@ func (f *yamlFile) syntaxError(err error) {
 // [source.Pos] bytes.
 func (f *yamlFile) pos(node *yaml.Node) source.Pos {
 	pos := source.Pos{File: f.name, Line: max(node.Line, 1), Col: max(node.Column, 1)}
-	if pos.Line > len(f.lines) {
+	if f.bytes || pos.Line > len(f.lines) {
 		return pos
 	}
-	left := pos.Col - 1
-	for i := range f.lines[pos.Line-1] {
-		if left == 0 {
-			pos.Col = i + 1
-			break
+	line := f.lines[pos.Line-1]
+	if f.charsLine != pos.Line {
+		f.charsLine, f.chars = pos.Line, f.chars[:0]
+		for i := range line {
+			f.chars = append(f.chars, i)
 		}
-		left--
+	}
+	if pos.Col > len(f.chars) {
+		pos.Col = len(line) + 1
+	} else {
+		pos.Col = f.chars[pos.Col-1] + 1
 	}
 	return pos
 }
@@ -167,7 +177,7 @@ func describe(node *yaml.Node) string {
 	case isNull(node):
 		return "null"
 	}
-	return quote(node.Value)
+	return source.Quote(node.Value)
 }
 
 // value returns node as a JSON value: nil, bool, string, json.Number with the
@@ -237,7 +247,7 @@ func (f *yamlFile) scalarValue(node *yaml.Node) (any, bool) {
 		}
 		return node.Value, true
 	}
-	f.fail(node, "values of type %s are not supported: a rule's values are JSON", quote(node.Tag))
+	f.fail(node, "values of type %s are not supported: a rule's values are JSON", source.Quote(node.Tag))
 	return nil, false
 }
 

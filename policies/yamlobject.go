@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"fmt"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -33,18 +34,18 @@ func (f *yamlFile) object(what string, node *yaml.Node) (*yamlObject, bool) {
 		return nil, false
 	}
 	o := &yamlObject{f: f, what: what, node: value}
-	first := make(map[string]source.Pos, len(value.Content)/2)
+	first := make(map[string]int, len(value.Content)/2) // the line of each key
 	for i := 0; i+1 < len(value.Content); i += 2 {
 		key := value.Content[i]
 		name, ok := f.str("the key", key)
 		if !ok {
 			continue
 		}
-		if pos, twice := first[name]; twice {
-			f.fail(key, "%s is given twice, first in line %d", quote(name), pos.Line)
+		if line, twice := first[name]; twice {
+			f.fail(key, "%s is given twice, first in line %d", source.Quote(name), line)
 			continue
 		}
-		first[name] = f.pos(key)
+		first[name] = key.Line
 		o.fields = append(o.fields, yamlField{name: name, key: key, value: value.Content[i+1]})
 	}
 	return o, true
@@ -164,6 +165,21 @@ func (o *yamlObject) valuePos(name string) source.Pos {
 	return o.pos()
 }
 
+// fieldPos returns the places of the values of all fields, by their names, and
+// those of the items of the field list, by "name[index]".
+func (o *yamlObject) fieldPos(list string) map[string]source.Pos {
+	places := make(map[string]source.Pos, len(o.fields))
+	for _, field := range o.fields {
+		places[field.name] = o.f.pos(field.value)
+		if value := deref(field.value); field.name == list && value.Kind == yaml.SequenceNode {
+			for i, item := range value.Content {
+				places[fmt.Sprintf("%s[%d]", list, i)] = o.f.pos(item)
+			}
+		}
+	}
+	return places
+}
+
 // fail notes a mistake at the value of a field.
 func (o *yamlObject) fail(name, format string, args ...any) {
 	o.f.failAt(o.valuePos(name), format, args...)
@@ -173,7 +189,7 @@ func (o *yamlObject) fail(name, format string, args ...any) {
 func (o *yamlObject) done() {
 	for _, field := range o.fields {
 		if !field.taken {
-			o.f.fail(field.key, "%s has an unknown field %s%s", o.what, quote(field.name), orList(field.name, o.asked))
+			o.f.fail(field.key, "%s has an unknown field %s%s", o.what, source.Quote(field.name), source.Suggest(field.name, o.asked))
 		}
 	}
 }

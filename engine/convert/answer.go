@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"sync"
+
+	"github.com/mixed-version-proxy/mvp/engine/source"
 )
 
 // Answer reads a server's JSON answer to anything but a watch from r and writes
@@ -228,7 +230,7 @@ func (a *answer) stillList() error {
 	h, to := &a.head, &a.c.spec.To
 	if h.apiVersionAt != (span{}) && h.apiVersion != to.APIVersion() || h.kindAt != (span{}) && !to.isListKind(h.kind) {
 		return a.c.badBody(ToClient, "cannot convert the server's answer: %s %s has items before it says what it is",
-			cut(h.apiVersion), cut(h.kind))
+			source.Cut(h.apiVersion), source.Cut(h.kind))
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ type caseRule struct {
 	Unless                                 []string
 }
 
-// caseSpec reads a spec.json. Rules stand in rules.yaml, one on each line.
+// caseSpec reads a spec.json.
 func caseSpec(t *testing.T, data []byte) Spec {
 	t.Helper()
 	var file struct {
@@ -141,12 +141,12 @@ func caseSpec(t *testing.T, data []byte) Spec {
 	spec := Spec{Policy: "case", From: file.From, To: file.To}
 	for i, r := range file.Rules {
 		rule := Rule{
-			Pos:    source.Pos{File: "rules.yaml", Line: i + 1, Col: 1},
 			Action: Action(r.Action), Path: r.Path, TargetPath: r.TargetPath, Type: r.Type, Unless: r.Unless,
 		}
 		rule.MatchValue, rule.HasMatch = caseValue(t, r.MatchValue)
 		rule.ReplaceValue, rule.HasReplace = caseValue(t, r.ReplaceValue)
 		rule.DefaultValue, rule.HasDefault = caseValue(t, r.DefaultValue)
+		rule.Pos, rule.FieldPos = casePlaces(string(data), i)
 		spec.Rules = append(spec.Rules, rule)
 	}
 	if file.Request != "" {
@@ -156,6 +156,28 @@ func caseSpec(t *testing.T, data []byte) Spec {
 		spec.Response = &source.Text{Code: file.Response, Start: source.Pos{File: "response.jq", Line: 1, Col: 1}}
 	}
 	return spec
+}
+
+// casePlaces finds the rule of number i, and the values of its fields, in a
+// spec.json, where each starts with its action.
+func casePlaces(spec string, i int) (source.Pos, map[string]source.Pos) {
+	text := source.Text{Code: spec, Start: source.Pos{File: "spec.json", Line: 1, Col: 1}}
+	start, end := 0, 0
+	for range i + 1 {
+		start = end + strings.Index(spec[end:], `{"Action"`)
+		end = start + 1
+	}
+	rule, _, _ := strings.Cut(spec[start:], "}")
+	places := map[string]source.Pos{}
+	for field, key := range map[string]string{
+		"action": `"Action": `, "path": `"Path": `, "targetPath": `"TargetPath": `, "type": `"Type": `, "unless[0]": `"Unless": [`,
+		"matchValue": `"MatchValue": `, "replaceValue": `"ReplaceValue": `, "defaultValue": `"DefaultValue": `,
+	} {
+		if i := strings.Index(rule, key); i >= 0 {
+			places[field] = text.At(start + i + len(key))
+		}
+	}
+	return text.At(start), places
 }
 
 func caseValue(t *testing.T, raw json.RawMessage) (any, bool) {

@@ -43,6 +43,7 @@ func Compile(spec Spec) (*Converter, source.Errors) {
 		errs.Sort()
 		return nil, errs
 	}
+	c.spec.Rules = nil // the steps have all of them that counts
 	return c, nil
 }
 

@@ -45,12 +45,9 @@ type Action string
 // The actions. Towards the server rules run in their order, towards the client
 // in reverse order, each in reverse.
 const (
-	// Rename takes the value at Path to TargetPath, in the place of what may be
-	// there; in reverse it takes it back. Where both have the same parent the field
-	// keeps its position. Otherwise objects on the way to TargetPath are made, and
-	// those on the way to Path that are empty afterwards go: on the way back it is
-	// the other way round. Lost is only that an object with nothing in it stood on
-	// the way to TargetPath before.
+	// Rename takes the value at Path to TargetPath; in reverse it takes it back.
+	// An object of a client's that has a value at both is refused with an [Error]
+	// that is Invalid: one of the two would be lost.
 	Rename Action = "rename"
 
 	// Move is Rename under the name that fits when the parent changes too.
@@ -72,7 +69,13 @@ const (
 // Rule is one declarative change. Paths are dotted: spec.containers[*].image; a
 // key that is no plain name stands in brackets: metadata.annotations["a.b/c"].
 type Rule struct {
-	Pos    source.Pos // of the rule in its file
+	Pos source.Pos // of the rule in its file
+
+	// FieldPos has the places of the values of the rule's fields, by the field's
+	// name in a document: "action", "targetPath", "unless[0]". A mistake in a field
+	// that has none is shown at Pos.
+	FieldPos map[string]source.Pos
+
 	Action Action
 
 	Path, TargetPath string

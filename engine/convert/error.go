@@ -84,7 +84,7 @@ func (x *run) invalid(s *step, p path, msg string) *Error {
 
 // wrongType is the error for a value that cannot have the type that s gives it.
 func (x *run) wrongType(s *step, r ref) *Error {
-	msg := fmt.Sprintf("Invalid value: %s: must be %s", cut(string(x.d.raw(r))), s.typ.article())
+	msg := fmt.Sprintf("Invalid value: %s: must be %s", source.Cut(string(x.d.raw(r))), s.typ.article())
 	if s.renames() {
 		msg += fmt.Sprintf(" (policy %s turns it into %s)", x.c.spec.Policy, s.to)
 	} else {

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/itchyny/gojq"
@@ -50,6 +51,9 @@ func FuzzRenameAsJQ(f *testing.F) {
 		}
 		x := text(t, r.object(false))
 		got, err := c.Object(nil, x, ToServer, nil)
+		if err != nil && strings.HasSuffix(err.Error(), "must not have both") {
+			return // jq would lose one of the two
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

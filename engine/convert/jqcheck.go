@@ -161,7 +161,7 @@ func (c *jqChecker) format(name string) {
 	}
 	c.seen[name]++
 	if !slices.Contains(jqFormats, name) {
-		c.fail(name, "format not defined: %s%s", name, suggest(name, jqFormats))
+		c.fail(name, "format not defined: %s%s", name, source.Suggest(name, jqFormats))
 	}
 }
 
@@ -268,7 +268,7 @@ func (c *jqChecker) unknown(name string, arity int) {
 		c.fail(name, "function not defined: %s; %s takes %s arguments", jqName(name, arity), name, strings.Join(arities, " or "))
 		return
 	}
-	c.fail(name, "function not defined: %s%s", jqName(name, arity), suggest(name, slices.Compact(known)))
+	c.fail(name, "function not defined: %s%s", jqName(name, arity), source.Suggest(name, slices.Compact(known)))
 }
 
 // operator guards the operands of q where its cost is not that of their size.
@@ -320,7 +320,7 @@ func (c *jqChecker) compileError(err error) *source.Error {
 	}
 	hint := ""
 	if strings.HasPrefix(name, "$") {
-		hint = suggest(name, programVariables)
+		hint = source.Suggest(name, programVariables)
 	}
 	return c.text.Error(offset, "%s%s", msg, hint)
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/itchyny/gojq"
+
+	"github.com/mixed-version-proxy/mvp/engine/source"
 )
 
 // A deadline does not interrupt a single operation of gojq. So the operations
@@ -48,7 +50,7 @@ func checkIndex(v any) error {
 		return errors.New("an array is no index")
 	case int, float64, *big.Int, json.Number:
 		if f, ok := gojq.ToFloat64(v); !ok || f > MaxJQIndex {
-			return fmt.Errorf("array index %s is over the limit of %d", cut(fmt.Sprint(v)), MaxJQIndex)
+			return fmt.Errorf("array index %s is over the limit of %d", source.Cut(fmt.Sprint(v)), MaxJQIndex)
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ const (
 	MaxJQIndex = 10_000
 
 	// MaxJQCompared is how many values jq's operations of quadratic cost (array
-	// subtraction, contains, index) take on one side: 16 million comparisons, about
+	// subtraction, contains, inside) take on one side: 16 million comparisons, about
 	// a third of a second.
 	MaxJQCompared = 4096
 

@@ -19,6 +19,9 @@ func (x *run) move(s *step, item ref, from, to []string) error {
 			return x.moveReplaced(s, item, i+1, to)
 		}
 	}
+	if err := x.both(s, item, r, to); err != nil {
+		return err
+	}
 	if err := x.retype(s, r); err != nil {
 		return err
 	}
@@ -33,6 +36,18 @@ func (x *run) move(s *step, item ref, from, to []string) error {
 		x.carry(s, item, r, &way, from, to)
 	}
 	return nil
+}
+
+// both refuses what a client says twice: the field, and under the name that it
+// has in the server's version. One of the two would be lost.
+func (x *run) both(s *step, item, r ref, to []string) error {
+	if x.dir != ToServer || x.d.isNull(r) {
+		return nil
+	}
+	if target := x.lookup(item, to); target == 0 || x.d.isNull(target) {
+		return nil
+	}
+	return x.invalid(s, s.from, fmt.Sprintf("Forbidden: %s becomes %s (policy %s); the object must not have both", s.from, s.to, x.c.spec.Policy))
 }
 
 // way is the objects that a path leads through: way[i] is after i keys.

@@ -1,6 +1,10 @@
 package convert
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/mixed-version-proxy/mvp/engine/source"
+)
 
 // Object appends to dst the object src of the converter's kind, in JSON,
 // converted in direction dir. An object that does not say its apiVersion or kind
@@ -138,7 +142,7 @@ func (x *run) restoreIdentity(p *program, metadata ref, kept []ref) error {
 		}
 		return &Error{
 			Policy: x.c.spec.Policy, Pos: p.pos,
-			Msg: fmt.Sprintf("the program made metadata %s, wanted an object", cut(string(d.raw(r)))),
+			Msg: fmt.Sprintf("the program made metadata %s, wanted an object", source.Cut(string(d.raw(r)))),
 		}
 	}
 	if r == 0 {

@@ -37,7 +37,7 @@ type condition struct {
 	path path
 }
 
-// rename reports whether s takes a value from one place to another.
+// renames reports whether s takes a value from one place to another.
 func (s *step) renames() bool { return s.action == Rename || s.action == Move }
 
 // sibling reports whether s only changes the name of a field where it stands.
@@ -51,8 +51,13 @@ type ruleCompiler struct {
 	errs source.Errors
 }
 
-func (rc *ruleCompiler) fail(format string, args ...any) {
-	rc.errs = append(rc.errs, &source.Error{Pos: rc.rule.Pos, Msg: fmt.Sprintf(format, args...)})
+// fail notes a mistake in a field of the rule.
+func (rc *ruleCompiler) fail(field, format string, args ...any) {
+	pos, known := rc.rule.FieldPos[field]
+	if !known {
+		pos = rc.rule.Pos
+	}
+	rc.errs = append(rc.errs, &source.Error{Pos: pos, Msg: fmt.Sprintf(format, args...)})
 }
 
 var actions = []string{
@@ -67,11 +72,11 @@ var ruleTypes = []string{
 func compileRule(rule *Rule) (*step, source.Errors) {
 	rc := &ruleCompiler{rule: rule}
 	if !slices.Contains(actions, string(rule.Action)) {
-		rc.fail("unknown action %q%s", rule.Action, suggest(string(rule.Action), actions))
+		rc.fail("action", "unknown action %q%s", rule.Action, source.Suggest(string(rule.Action), actions))
 		return nil, rc.errs
 	}
 	if rule.Type != "" && !slices.Contains(ruleTypes, rule.Type) {
-		rc.fail("unknown type %q%s", rule.Type, suggest(rule.Type, ruleTypes))
+		rc.fail("type", "unknown type %q%s", rule.Type, source.Suggest(rule.Type, ruleTypes))
 	}
 	s := &step{pos: rule.Pos, action: rule.Action, typ: Type(rule.Type)}
 	s.from = rc.path("path", rule.Path)
@@ -94,7 +99,7 @@ func (rc *ruleCompiler) wanted(s *step) {
 	switch rule := rc.rule; s.action {
 	case Rename, Move:
 		if rule.TargetPath == "" {
-			rc.fail("action %q wants a targetPath", s.action)
+			rc.fail("action", "action %q wants a targetPath", s.action)
 			return
 		}
 		s.to = rc.path("targetPath", rule.TargetPath)
@@ -102,13 +107,13 @@ func (rc *ruleCompiler) wanted(s *step) {
 		switch {
 		case rule.HasReplace:
 		case rule.HasMatch:
-			rc.fail(`action "modify" with a matchValue wants a replaceValue`)
+			rc.fail("action", `action "modify" with a matchValue wants a replaceValue`)
 		case rule.Type == "":
-			rc.fail(`action "modify" wants a replaceValue, or a type to convert the value to`)
+			rc.fail("action", `action "modify" wants a replaceValue, or a type to convert the value to`)
 		}
 	case EnsureFieldExistence:
 		if !rule.HasDefault {
-			rc.fail(`action "ensureFieldExistence" wants a defaultValue`)
+			rc.fail("action", `action "ensureFieldExistence" wants a defaultValue`)
 		}
 	}
 }
@@ -118,7 +123,7 @@ func (rc *ruleCompiler) unwanted() {
 	rule := rc.rule
 	refuse := func(given bool, field string, users ...Action) {
 		if given && !slices.Contains(users, rule.Action) {
-			rc.fail("action %q does not use %s; leave it out", rule.Action, field)
+			rc.fail(field, "action %q does not use %s; leave it out", rule.Action, field)
 		}
 	}
 	refuse(rule.TargetPath != "", "targetPath", Rename, Move)
@@ -133,11 +138,11 @@ func (rc *ruleCompiler) unwanted() {
 func (rc *ruleCompiler) path(field, text string) path {
 	p, err := parsePath(text)
 	if err != nil {
-		rc.fail("%s: %v", field, err)
+		rc.fail(field, "%s: %v", field, err)
 		return nil
 	}
 	if why := protected(p); why != "" {
-		rc.fail("%s: a rule cannot change %s: %s", field, text, why)
+		rc.fail(field, "%s: a rule cannot change %s: %s", field, text, why)
 		return nil
 	}
 	return p
@@ -165,11 +170,11 @@ func (rc *ruleCompiler) place(s *step) {
 	s.base, s.src = s.from.split()
 	base, s.dst = s.to.split()
 	if !s.base.equal(base) {
-		rc.fail("a value cannot leave its list: %s and %s must be the same up to the last [*]", s.from, s.to)
+		rc.fail("targetPath", "a value cannot leave its list: %s and %s must be the same up to the last [*]", s.from, s.to)
 		return
 	}
 	if len(s.src) == 0 && s.action != Modify {
-		rc.fail("action %q wants a field's name after the last [*] of %s", s.action, s.from)
+		rc.fail("path", "action %q wants a field's name after the last [*] of %s", s.action, s.from)
 	}
 	if !s.renames() {
 		return
@@ -178,7 +183,7 @@ func (rc *ruleCompiler) place(s *step) {
 		s.shared++
 	}
 	if s.shared == len(s.src) || s.shared == len(s.dst) {
-		rc.fail("path and targetPath cannot lie in each other: %s, %s", s.from, s.to)
+		rc.fail("targetPath", "path and targetPath cannot lie in each other: %s, %s", s.from, s.to)
 	}
 }
 
@@ -189,7 +194,7 @@ func (rc *ruleCompiler) literal(field string, given bool, value any, t Type) []b
 	}
 	e := encoder{limit: MaxObjectBytes}
 	if err := e.value(value, 0); err != nil {
-		rc.fail("%s: %v", field, err)
+		rc.fail(field, "%s: %v", field, err)
 		return nil
 	}
 	if t == TypeUnknown {
@@ -197,16 +202,16 @@ func (rc *ruleCompiler) literal(field string, given bool, value any, t Type) []b
 	}
 	out, ok := appendCoerced(nil, e.dst, t)
 	if !ok {
-		rc.fail("%s: %s is not %s", field, cut(string(e.dst)), t.article())
+		rc.fail(field, "%s: %s is not %s", field, source.Cut(string(e.dst)), t.article())
 	}
 	return out
 }
 
 func (rc *ruleCompiler) unless(s *step) {
-	for _, text := range rc.rule.Unless {
+	for i, text := range rc.rule.Unless {
 		p, err := parsePath(text)
 		if err != nil {
-			rc.fail("unless: %v", err)
+			rc.fail(fmt.Sprintf("unless[%d]", i), "unless: %v", err)
 			continue
 		}
 		if len(s.base) > 0 && p.hasPrefix(s.base) {

@@ -65,9 +65,12 @@ func TestCoerce(t *testing.T) {
 	}
 
 	f(`"30"`, TypeInteger, `30`)
-	f(`"-0"`, TypeInteger, `0`)
+	f(`"-0"`, TypeInteger, `no`) // it would come back as "0"
+	f(`"007"`, TypeInteger, `no`)
+	f(`"-7"`, TypeInteger, `-7`)
 	f(`3.0`, TypeInteger, `3`)
-	f(`"1e3"`, TypeInteger, `1000`)
+	f(`"1e3"`, TypeInteger, `no`)
+	f(`1e3`, TypeInteger, `1000`)
 	f(`9223372036854775807.0`, TypeInteger, `9223372036854775807`)
 	f(`-9223372036854775808.0`, TypeInteger, `-9223372036854775808`)
 	f(`9223372036854775808.0`, TypeInteger, `no`)

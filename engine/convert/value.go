@@ -10,6 +10,8 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+
+	"github.com/mixed-version-proxy/mvp/engine/source"
 )
 
 var (
@@ -43,7 +45,7 @@ func (e *encoder) value(v any, depth int) error {
 		e.dst = v.Append(e.dst, 10)
 	case json.Number:
 		if !isNumber([]byte(v)) {
-			return fmt.Errorf("%q is not a JSON number", cut(string(v)))
+			return fmt.Errorf("%s is not a JSON number", source.Quote(string(v)))
 		}
 		e.dst = append(e.dst, v...)
 	case string:
@@ -121,9 +123,15 @@ func appendCoerced(dst, raw []byte, t Type) ([]byte, bool) {
 	}
 	switch t {
 	case TypeInteger:
-		if text, ok := numberIn(raw, k); ok {
-			return appendInteger(dst, text)
+		text, ok := numberIn(raw, k)
+		if !ok {
+			break
 		}
+		out, ok := appendInteger(dst, text)
+		if ok && k == kindString && !bytes.Equal(out[len(dst):], text) {
+			break // "1e3" would come back as "1000"
+		}
+		return out, ok
 	case TypeNumber:
 		if text, ok := numberIn(raw, k); ok {
 			return append(dst, text...), true
@@ -162,7 +170,7 @@ func stringIn(raw []byte, k kind) []byte {
 	return inside
 }
 
-// hasType reports whether a value of kind k, written as raw, is one of type t.
+// hasType reports whether the value written as raw is one of type t.
 func hasType(raw []byte, t Type) bool {
 	switch k := kindOf(raw[0]); t {
 	case TypeString:
@@ -244,13 +252,4 @@ func (d *doc) equalObjects(r ref, e *doc, s ref) bool {
 		}
 	}
 	return true
-}
-
-// cut returns s short enough for a message.
-func cut(s string) string {
-	const most = 60
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
 }

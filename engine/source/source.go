@@ -1,10 +1,12 @@
 // Package source says where in a policy file a text stands and shows a mistake
-// at its place: file, line, column, the line itself and a caret.
+// at its place: file, line, column, the line itself and a caret. It also has what
+// messages about a mistake need: quotations cut short, and hints at what was meant.
 //
 // It reads no file and knows no language.
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,14 +58,15 @@ func (t *Text) At(offset int) Pos {
 	return pos
 }
 
-// AtLineCol returns the place in the file of line and column of t.Code, which
-// count from 1, the column in characters, as compilers report them.
-func (t *Text) AtLineCol(line, col int) Pos {
+// Offset returns the offset in t.Code of line and column, which count from 1, the
+// column in characters, as compilers report them. A column past the end of its
+// line is that end, a line past the last one the end of t.Code.
+func (t *Text) Offset(line, col int) int {
 	offset := 0
 	for range line - 1 {
 		i := strings.IndexByte(t.Code[offset:], '\n')
 		if i < 0 {
-			return t.At(len(t.Code))
+			return len(t.Code)
 		}
 		offset += i + 1
 	}
@@ -74,8 +77,12 @@ func (t *Text) AtLineCol(line, col int) Pos {
 		_, size := utf8.DecodeRuneInString(t.Code[offset:])
 		offset += size
 	}
-	return t.At(offset)
+	return offset
 }
+
+// AtLineCol returns the place in the file of line and column of t.Code, as Offset
+// takes them.
+func (t *Text) AtLineCol(line, col int) Pos { return t.At(t.Offset(line, col)) }
 
 // Error returns the mistake msg at the byte at offset in t.Code. The line it
 // shows is that of t.Code, so the caret is right also inside a YAML block.
@@ -112,7 +119,8 @@ func (e *Error) Error() string {
 	if e.Line == "" {
 		return head
 	}
-	line, caret := strings.TrimRight(e.Line, "\r"), e.Caret
+	line := strings.TrimRight(e.Line, "\r")
+	caret := min(max(e.Caret, 0), len(line))
 	if caret > maxShown-20 {
 		cut := caret - maxShown/2
 		for cut > 0 && !utf8.RuneStart(line[cut]) {
@@ -120,13 +128,7 @@ func (e *Error) Error() string {
 		}
 		line, caret = line[cut:], caret-cut
 	}
-	if len(line) > maxShown {
-		end := maxShown
-		for end > 0 && !utf8.RuneStart(line[end]) {
-			end--
-		}
-		line = line[:end]
-	}
+	line = clip(line, maxShown)
 	caret = min(caret, len(line))
 	pad := strings.Map(func(r rune) rune {
 		if r == '\t' {
@@ -151,13 +153,7 @@ func (e Errors) Error() string {
 // Sort orders e by file, line and column.
 func (e Errors) Sort() {
 	slices.SortStableFunc(e, func(a, b *Error) int {
-		if c := strings.Compare(a.Pos.File, b.Pos.File); c != 0 {
-			return c
-		}
-		if a.Pos.Line != b.Pos.Line {
-			return a.Pos.Line - b.Pos.Line
-		}
-		return a.Pos.Col - b.Pos.Col
+		return cmp.Or(cmp.Compare(a.Pos.File, b.Pos.File), cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Col, b.Pos.Col))
 	})
 }
 
