@@ -101,8 +101,12 @@ func (opts *testPolicyOptions) check(args []string) (dryrun.Options, error) {
 		if !ok {
 			return run, usageError("cannot use --request %q: want a method and a path, such as 'PUT /api/v1/…'", opts.request)
 		}
-		if _, err := engine.ParseRequest(method, target); err != nil {
+		request, err := engine.ParseRequest(method, target)
+		if err != nil {
 			return run, usageError("cannot use --request: %w", err)
+		}
+		if request.Verb != "create" && request.Verb != "update" {
+			return run, usageError("cannot use --request %q: a manifest is the body of a create (POST) or an update (PUT)", opts.request)
 		}
 		run.Method, run.Target = method, target
 	}
@@ -151,6 +155,9 @@ func printDiff(w io.Writer, r *dryrun.Result) error {
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(w, "  warning: %s\n", warning)
 	}
+	for _, audit := range r.Audited {
+		fmt.Fprintf(w, "  audit: %s would %s: %s\n", audit.Policy, audit.Effect, audit.Detail)
+	}
 	if r.Sent == nil {
 		return nil
 	}
@@ -171,8 +178,10 @@ func verdict(r *dryrun.Result) string {
 		return "denied: " + r.Denied
 	case r.Sent != nil:
 		return fmt.Sprintf("converted to %s by %s", r.To.APIVersion(), r.Policy)
-	case r.Touched():
+	case len(r.Policies) > 0:
 		return "not converted; policies: " + strings.Join(r.Policies, ", ")
+	case r.Touched():
+		return "not converted"
 	}
 	return "untouched: no policy matches"
 }
@@ -222,6 +231,7 @@ type resultJSON struct {
 	To        string          `json:"to,omitempty"`
 	Denied    string          `json:"denied,omitempty"`
 	Warnings  []string        `json:"warnings,omitempty"`
+	Audited   []engine.Audit  `json:"audited,omitempty"`
 	Lossless  *bool           `json:"lossless,omitempty"`
 	Sent      json.RawMessage `json:"sent,omitempty"`
 	Back      json.RawMessage `json:"back,omitempty"`
@@ -232,7 +242,7 @@ type resultJSON struct {
 func printJSON(w io.Writer, r *dryrun.Result) error {
 	line := resultJSON{
 		Source: r.Source, Request: r.Request, Policies: r.Policies, Policy: r.Policy,
-		Denied: r.Denied, Warnings: r.Warnings, Sent: r.Sent, Back: r.Back, Untouched: r.Err == nil && !r.Touched(),
+		Denied: r.Denied, Warnings: r.Warnings, Audited: r.Audited, Sent: r.Sent, Back: r.Back, Untouched: r.Err == nil && !r.Touched(),
 	}
 	if r.Policy != "" {
 		line.From, line.To = r.From.APIVersion(), r.To.APIVersion()

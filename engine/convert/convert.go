@@ -46,6 +46,11 @@ type Action string
 // in reverse order, each in reverse.
 const (
 	// Rename takes the value at Path to TargetPath; in reverse it takes it back.
+	// Where both have the same parent the field keeps its position. Otherwise objects
+	// on the way to TargetPath are made, and those on the way to Path that are empty
+	// afterwards go: on the way back it is the other way round. Lost is only that an
+	// object with nothing in it stood on the way to TargetPath before.
+	//
 	// An object of a client's that has a value at both is refused with an [Error]
 	// that is Invalid: one of the two would be lost.
 	Rename Action = "rename"

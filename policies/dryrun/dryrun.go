@@ -52,6 +52,9 @@ type Result struct {
 	// answered if the server stored just that. Nil without a conversion.
 	Sent, Back []byte
 
+	// Audited is what policies in audit mode would do.
+	Audited []engine.Audit
+
 	// Denied is the message the request is refused with, "" when it is not.
 	Denied   string
 	Warnings []string
@@ -76,6 +79,9 @@ func (r *Result) run(set *engine.Set, opts Options) error {
 	if err != nil {
 		return err
 	}
+	if request.Verb != "create" && request.Verb != "update" {
+		return fmt.Errorf("a manifest cannot be the body of a %s: only a create (POST) or an update (PUT) has a whole object", request.Verb)
+	}
 	request.ContentType = "application/json"
 	r.Request = request.String()
 	served := opts.Served
@@ -91,12 +97,12 @@ func (r *Result) run(set *engine.Set, opts Options) error {
 	if err != nil {
 		return err
 	}
-	r.Policies, r.Warnings = decision.Policies, decision.Warnings
+	r.Policies, r.Warnings, r.Audited = decision.Policies, decision.Warnings, decision.Audited
 	if decision.Denied != nil {
 		r.Denied = decision.Denied.Message
 		return nil
 	}
-	if decision.Conversion == nil {
+	if decision.Conversion == nil || !decision.ConvertBody {
 		return nil
 	}
 	return r.convert(decision.Conversion, &request)
@@ -119,7 +125,7 @@ func (r *Result) convert(c *engine.Conversion, request *engine.Request) error {
 }
 
 // Touched reports whether a policy says anything about the manifest.
-func (r *Result) Touched() bool { return len(r.Policies) > 0 }
+func (r *Result) Touched() bool { return len(r.Policies) > 0 || len(r.Audited) > 0 }
 
 // Lossless reports whether the client would be answered what it sent.
 func (r *Result) Lossless() bool {

@@ -1,7 +1,6 @@
 package dryrun
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"strings"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 )
 
 // Manifest is one object as a user would apply it.
@@ -34,6 +32,26 @@ func (m *Manifest) String() string {
 	return fmt.Sprintf("%s: %s %s %s", m.Source, m.APIVersion, m.Kind, m.Name)
 }
 
+// typedItem gives an item of a kind's own list the version and kind that it need
+// not have there.
+func typedItem(item json.RawMessage, apiVersion, kind string) (json.RawMessage, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(item, &object); err != nil {
+		return nil, err
+	}
+	if kind == "" || object["kind"] != nil || object["apiVersion"] != nil {
+		return item, nil
+	}
+	var err error
+	if object["apiVersion"], err = json.Marshal(apiVersion); err != nil {
+		return nil, err
+	}
+	if object["kind"], err = json.Marshal(kind); err != nil {
+		return nil, err
+	}
+	return json.Marshal(object)
+}
+
 // maxManifestFile bounds one file of manifests, in bytes: what a chart of a
 // large application renders to is a few MiB.
 const maxManifestFile = 64 << 20
@@ -46,7 +64,11 @@ func ReadPath(path string) ([]Manifest, error) {
 		if err != nil {
 			return err
 		}
-		if !entry.IsDir() && (name == path || isManifest(name)) {
+		hidden := name != path && strings.HasPrefix(entry.Name(), ".") // ..data of a mounted ConfigMap, .git
+		switch {
+		case hidden && entry.IsDir():
+			return filepath.SkipDir
+		case !entry.IsDir() && !hidden && (name == path || isManifest(name)):
 			files = append(files, name)
 		}
 		return nil
@@ -81,20 +103,25 @@ func isManifest(name string) bool {
 	return false
 }
 
-// Read reads the manifests of a stream of YAML or JSON documents. A List counts
-// as its items. name is what messages call the stream.
+// Read reads the manifests of a stream of YAML or JSON documents, as kubectl
+// does. A List, also one of a kind's own, counts as its items. name is what
+// messages call the stream.
 func Read(r io.Reader, name string) ([]Manifest, error) {
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(io.LimitReader(r, maxManifestFile)))
+	content, err := io.ReadAll(io.LimitReader(r, maxManifestFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	if len(content) > maxManifestFile {
+		return nil, fmt.Errorf("cannot read %s: it is larger than %d bytes", name, maxManifestFile)
+	}
+	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), peekBytes)
 	var all []Manifest
 	for n := 1; ; n++ {
-		document, err := documents.Read()
+		var object json.RawMessage
+		err := documents.Decode(&object)
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			return nil, fmt.Errorf("cannot read %s: %w", name, err)
-		}
-		object, err := yaml.YAMLToJSON(document)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read document %d of %s: %w", n, name, err)
 		}
@@ -110,11 +137,18 @@ func Read(r io.Reader, name string) ([]Manifest, error) {
 	return all, nil
 }
 
+// peekBytes is how much of a stream may be white space before it is known to be
+// JSON or YAML.
+const peekBytes = 4096
+
 // manifestsOf gives the object of one document, the items of a List, or nothing
 // for a document of comments only.
 func manifestsOf(object []byte, where string) ([]Manifest, error) {
-	if bytes.Equal(bytes.TrimSpace(object), []byte("null")) {
+	if trimmed := bytes.TrimSpace(object); len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null")) {
 		return nil, nil
+	}
+	if object[0] != '{' {
+		return nil, fmt.Errorf("cannot read %s: it is no Kubernetes object: a map is wanted", where)
 	}
 	var head struct {
 		APIVersion string `json:"apiVersion"`
@@ -124,7 +158,7 @@ func manifestsOf(object []byte, where string) ([]Manifest, error) {
 			GenerateName string `json:"generateName"`
 			Namespace    string `json:"namespace"`
 		} `json:"metadata"`
-		Items []json.RawMessage `json:"items"`
+		Items *[]json.RawMessage `json:"items"`
 	}
 	if err := json.Unmarshal(object, &head); err != nil {
 		return nil, fmt.Errorf("cannot read %s: it is no Kubernetes object: %w", where, err)
@@ -132,9 +166,13 @@ func manifestsOf(object []byte, where string) ([]Manifest, error) {
 	if head.APIVersion == "" || head.Kind == "" {
 		return nil, fmt.Errorf("cannot read %s: it is no Kubernetes object: apiVersion and kind are wanted", where)
 	}
-	if head.Kind == "List" && head.APIVersion == "v1" {
+	if strings.HasSuffix(head.Kind, "List") && head.Items != nil {
 		var all []Manifest
-		for i, item := range head.Items {
+		for i, item := range *head.Items {
+			item, err := typedItem(item, head.APIVersion, strings.TrimSuffix(head.Kind, "List"))
+			if err != nil {
+				return nil, fmt.Errorf("cannot read %s.items[%d]: %w", where, i, err)
+			}
 			items, err := manifestsOf(item, fmt.Sprintf("%s.items[%d]", where, i))
 			if err != nil {
 				return nil, err
