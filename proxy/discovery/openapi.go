@@ -98,22 +98,24 @@ func (x *OpenAPIIndex) Answer(ifNoneMatch string) *Answer {
 	return &Answer{Status: http.StatusOK, ContentType: "application/json", ETag: x.etag, Body: x.body}
 }
 
-// Servers returns the servers to ask for the document of path ("apis/apps/v1"),
-// best first: those whose document has that hash (the hash= of the request, may
-// be empty), then the others. Clients keep a document for ever under its hash, so
-// a server that has another one must not answer for it; asked nevertheless, a
-// kube-apiserver redirects to the hash that it has. None: the path is not listed,
-// or is the proxy's own.
+// Servers returns the servers to ask for the document of path ("apis/apps/v1"):
+// those whose document has that hash (the hash= of the request, may be empty), or
+// all that have the document where none has that hash. Clients keep a document for
+// ever under its hash, so a server that has another one must not answer for it;
+// asked nevertheless, a kube-apiserver redirects to the hash that it has. None: the
+// path is not listed, or is the proxy's own.
 func (x *OpenAPIIndex) Servers(path, hash string) []string {
-	var same, other []string
+	var same, all []string
 	for _, d := range x.servers[path] {
+		all = append(all, d.server)
 		if d.hash == hash {
 			same = append(same, d.server)
-		} else {
-			other = append(other, d.server)
 		}
 	}
-	return append(same, other...)
+	if len(same) > 0 {
+		return same
+	}
+	return all
 }
 
 // Own returns the hash of the document of path if the proxy answers it itself.

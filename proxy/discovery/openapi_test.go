@@ -45,8 +45,8 @@ func TestMergeOpenAPI(t *testing.T) {
 		}
 	}
 	servers("api/v1", "", "b", "a")
-	servers("api/v1", "B1", "b", "a")
-	servers("api/v1", "A1", "a", "b")
+	servers("api/v1", "B1", "b")
+	servers("api/v1", "A1", "a")
 	servers("apis/apps/v1", "SAME", "b", "a")
 	servers("apis/flowcontrol.apiserver.k8s.io/v1beta3", "A3", "a")
 	servers("apis/away/v1", "C")
