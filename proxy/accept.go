@@ -19,7 +19,7 @@ const maxMediaRanges = 64
 // or YAML could not be converted, so the server must not be asked for one.
 func acceptJSON(h *wire.Header) error {
 	values := h.Values("Accept")
-	if len(values) == 0 {
+	if strings.Trim(strings.Join(values, ""), ", \t") == "" { // none, or an empty one: anything will do
 		h.Set("Accept", "application/json")
 		return nil
 	}
@@ -50,6 +50,9 @@ func acceptJSON(h *wire.Header) error {
 // jsonRange returns a media range as it goes upstream, or "" when it admits no
 // JSON.
 func jsonRange(element string) string {
+	if element == "*" { // Java's HttpURLConnection and others that mean */*
+		return "application/json"
+	}
 	mediaType, params, err := mime.ParseMediaType(element)
 	if err != nil {
 		return ""

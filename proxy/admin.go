@@ -20,8 +20,10 @@ type UpstreamStatus struct {
 	Reason string `json:"reason,omitempty"`
 	// Synced says that it is known what the server serves, Stale that this may be
 	// out of date.
-	Synced    bool   `json:"synced"`
-	Stale     bool   `json:"stale,omitempty"`
+	Synced bool `json:"synced"`
+	Stale  bool `json:"stale,omitempty"`
+	// Problem is why what the server serves could not be read the last time.
+	Problem   string `json:"problem,omitempty"`
 	Version   string `json:"version,omitempty"`
 	Emulation string `json:"emulationVersion,omitempty"`
 	// Resources counts what the server serves, over all versions; Only lists the
@@ -43,7 +45,7 @@ func (s *Server) Upstreams() []UpstreamStatus {
 	for _, server := range view.Servers {
 		status := UpstreamStatus{
 			Name: server.Name, URL: server.URL,
-			Healthy: server.Healthy, Reason: server.Reason, Synced: server.Synced, Stale: server.Stale,
+			Healthy: server.Healthy, Reason: server.Reason, Synced: server.Synced, Stale: server.Stale, Problem: server.Problem,
 			Version: server.GitVersion, Inflight: server.Inflight(), Streams: server.Streams(),
 			LatencyMillis: float64(server.Latency.Microseconds()) / 1000, LastProbe: server.LastProbe,
 		}

@@ -3,11 +3,14 @@ package proxy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,12 +26,18 @@ var copyBuffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
 // from then on.
 type body struct {
 	in      *front.Request
+	budget  *budget
+	taken   int64 // of the budget
 	held    []byte
 	isHeld  bool
 	touched bool // some byte of the stream has been read
 }
 
-func (b *body) init(in *front.Request) { b.in = in }
+func (b *body) init(in *front.Request, budget *budget) { b.in, b.budget = in, budget }
+
+// holdTime is how long a client may take to send a body that is held: as long as
+// kube-apiserver gives a whole request. A stream that is not held has no limit.
+const holdTime = time.Minute
 
 // bytes reads the body whole, once. It returns a *front.BodyTooLargeError above
 // limit.
@@ -36,24 +45,104 @@ func (b *body) bytes(limit int64) ([]byte, error) {
 	if b.isHeld {
 		return b.held, nil
 	}
-	b.touched = true
-	raw, err := b.in.ReadBody(limit)
-	if err != nil {
-		return nil, err
+	if b.in.ContentLength > limit {
+		return nil, &front.BodyTooLargeError{Limit: limit}
 	}
-	b.held, b.isHeld = raw, true
-	return raw, nil
+	b.touched = true
+	deadline := time.Now().Add(holdTime)
+	var raw []byte
+	for {
+		if len(raw) == cap(raw) {
+			grown, err := b.grow(raw, limit)
+			if err != nil {
+				return nil, err
+			}
+			raw = grown
+		}
+		n, err := b.in.Body.Read(raw[len(raw):cap(raw)])
+		raw = raw[:len(raw)+n]
+		switch {
+		case int64(len(raw)) > limit:
+			return nil, &front.BodyTooLargeError{Limit: limit}
+		case errors.Is(err, io.EOF):
+			b.held, b.isHeld = raw, true
+			return raw, nil
+		case err != nil:
+			return nil, err
+		case time.Now().After(deadline):
+			return nil, &statusError{
+				code: http.StatusRequestTimeout, reason: metav1.StatusReasonTimeout,
+				message: fmt.Sprintf("the body of the request took longer than %v", holdTime),
+			}
+		}
+	}
 }
 
+// grow makes room for more of the body, as much again as has arrived, within the
+// budget that all requests share.
+func (b *body) grow(raw []byte, limit int64) ([]byte, error) {
+	const first = 4 << 10
+	size := int64(max(2*cap(raw), first))
+	if n := b.in.ContentLength; n >= 0 && size > n+1 {
+		size = n + 1 // one more, for the read that finds the end
+	}
+	size = min(size, limit+1)
+	if size <= int64(cap(raw)) {
+		size = int64(cap(raw)) + 1 // a body longer than it said: the next read tells
+	}
+	if !b.budget.take(size - b.taken) {
+		return nil, &statusError{
+			code: http.StatusTooManyRequests, reason: metav1.StatusReasonTooManyRequests, retryAfter: 1,
+			message: "the proxy holds as many request bodies as it may; try again",
+		}
+	}
+	b.taken = size
+	grown := make([]byte, len(raw), size)
+	copy(grown, raw)
+	return grown, nil
+}
+
+// release gives back what the body took of the budget.
+func (b *body) release() {
+	b.budget.give(b.taken)
+	b.taken = 0
+}
+
+// budget is the memory that the held bodies of all requests may take together.
+// Whoever sends them has not been authenticated by anyone yet.
+type budget struct {
+	limit int64 // bytes
+	used  atomic.Int64
+}
+
+func (b *budget) take(n int64) bool {
+	if b.used.Add(n) <= b.limit {
+		return true
+	}
+	b.used.Add(-n)
+	return false
+}
+
+func (b *budget) give(n int64) { b.used.Add(-n) }
+
+// smallBody is up to which size a body is held, so that it can be sent again when
+// a server turns out to be gone: most objects are smaller.
+const smallBody = 32 << 10
+
 // reader gives the body for one sending.
-func (b *body) reader() io.Reader {
-	if b.isHeld {
-		return bytes.NewReader(b.held)
+func (b *body) reader() (io.Reader, error) {
+	if n := b.in.ContentLength; n > 0 && n <= smallBody {
+		if _, err := b.bytes(smallBody); err != nil {
+			return nil, err
+		}
 	}
-	if b.in.ContentLength == 0 {
-		return nil
+	switch {
+	case b.isHeld:
+		return bytes.NewReader(b.held), nil
+	case b.in.ContentLength == 0:
+		return nil, nil
 	}
-	return (*streamed)(b)
+	return (*streamed)(b), nil
 }
 
 // repeatable reports whether the body can be sent once more.
@@ -71,38 +160,53 @@ func (s *streamed) Read(p []byte) (int, error) {
 // own kinds.
 const mediaProtobuf = "application/vnd.kubernetes.protobuf"
 
-// toJSON gives a request body in JSON. YAML is what kubectl sends to
-// server-side apply, and what the apiserver takes everywhere else too.
-func toJSON(raw []byte, contentType string) ([]byte, error) {
-	mediaType, _, err := mime.ParseMediaType(contentType)
-	if err != nil && contentType != "" {
-		return nil, unsupported(contentType)
-	}
-	switch mediaType {
-	case "", "application/json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/json-patch+json":
-		return raw, nil
-	case "application/yaml", "application/apply-patch+yaml":
-		converted, err := yaml.YAMLToJSON(raw)
-		if err != nil {
-			return nil, &statusError{
-				code: http.StatusBadRequest, reason: metav1.StatusReasonBadRequest, err: err,
-				message: fmt.Sprintf("cannot read the body as YAML: %v", err),
-			}
+// toJSON gives the request's body in JSON. kube-apiserver takes YAML wherever it
+// takes JSON, and kubectl sends it to server-side apply.
+func (x *exchange) toJSON(raw []byte) ([]byte, error) {
+	switch form := patchType(x.req.ContentType); form {
+	case "application/json", "":
+		if form == "" && x.req.ContentType != "" || x.req.Verb == "patch" {
+			return nil, x.unsupported()
 		}
-		return converted, nil
-	case mediaProtobuf:
-		return protobufToJSON(raw, contentType)
+		return raw, nil
+	case "application/yaml", mediaProtobuf:
+		if x.req.Verb == "patch" {
+			return nil, x.unsupported()
+		}
+		if form == mediaProtobuf {
+			return x.protobufToJSON(raw)
+		}
+		return yamlToJSON(raw)
+	case mergePatch, strategicMergePatch, jsonPatch, applyPatch:
+		if x.req.Verb != "patch" {
+			return nil, x.unsupported()
+		}
+		if form == applyPatch {
+			return yamlToJSON(raw)
+		}
+		return raw, nil
 	}
-	return nil, unsupported(contentType)
+	return nil, x.unsupported()
+}
+
+func yamlToJSON(raw []byte) ([]byte, error) {
+	converted, err := yaml.YAMLToJSON(raw)
+	if err != nil {
+		return nil, &statusError{
+			code: http.StatusBadRequest, reason: metav1.StatusReasonBadRequest, err: err,
+			message: fmt.Sprintf("cannot read the body as YAML: %v", err),
+		}
+	}
+	return converted, nil
 }
 
 // protobufToJSON decodes an object of a kind of Kubernetes' own, in the version
 // that it was sent in. Custom resources have no protobuf form.
-func protobufToJSON(raw []byte, contentType string) ([]byte, error) {
+func (x *exchange) protobufToJSON(raw []byte) ([]byte, error) {
 	object, gvk, err := scheme.Codecs.UniversalDeserializer().Decode(raw, nil, nil)
 	switch {
 	case runtime.IsNotRegisteredError(err):
-		return nil, unsupported(contentType)
+		return nil, x.unsupported()
 	case err != nil:
 		return nil, &statusError{
 			code: http.StatusBadRequest, reason: metav1.StatusReasonBadRequest, err: err,
@@ -113,12 +217,19 @@ func protobufToJSON(raw []byte, contentType string) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// unsupported is the apiserver's answer to a body in a form it does not take; a
+// unsupported is kube-apiserver's answer to a body in a form it does not take; a
 // client that tried protobuf or CBOR falls back to JSON after it.
-func unsupported(contentType string) error {
+func (x *exchange) unsupported() error {
+	accepted := []string{"application/json", "application/yaml", mediaProtobuf}
+	if x.req.Verb == "patch" {
+		accepted = []string{jsonPatch, mergePatch, applyPatch, strategicMergePatch}
+		if x.conv != nil && x.goType() == nil { // a custom resource
+			accepted = accepted[:3]
+		}
+	}
 	return &statusError{
 		code: http.StatusUnsupportedMediaType, reason: metav1.StatusReasonUnsupportedMediaType,
-		message: fmt.Sprintf("the body of the request was in an unknown format - accepted media types include: "+
-			"application/json, application/yaml, application/vnd.kubernetes.protobuf; it is %s, and this request is converted or examined by a policy", clip(contentType)),
+		message: fmt.Sprintf("the body of the request was in an unknown format - accepted media types include: %s; "+
+			"it is %q, and this request is converted or examined by a policy", strings.Join(accepted, ", "), clip(x.req.ContentType)),
 	}
 }

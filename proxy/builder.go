@@ -2,10 +2,7 @@ package proxy
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"log/slog"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -14,38 +11,32 @@ import (
 	"github.com/mixed-version-proxy/mvp/proxy/builtin"
 	"github.com/mixed-version-proxy/mvp/proxy/discovery"
 	"github.com/mixed-version-proxy/mvp/proxy/upstream"
-	"github.com/mixed-version-proxy/mvp/proxy/wire"
 )
 
-// builder makes a state from the policies and the view of the upstreams. It
-// keeps the OpenAPI documents it has read, also of versions that no server
-// serves any more. Only the goroutine of Server.Run uses it.
+// builder makes a state from the policies and the view of the upstreams, without
+// any I/O. It keeps what was costly to make. Only the goroutine of Server.Run uses
+// it.
 type builder struct {
-	log       *slog.Logger
-	documents map[string]remembered // by path, "apis/policy/v1"
-	schemas   map[schemaKey]*discovery.Schema
-	derived   map[string]derived // by path
-}
-
-// remembered is the OpenAPI v3 document of a group version.
-type remembered struct {
-	link string // names the content: it holds the server's hash of it
-	body []byte
+	log     *slog.Logger
+	docs    *documents
+	schemas map[schemaKey]*discovery.Schema
+	derived map[string]derived // by path
 }
 
 type schemaKey struct{ link, group, version, kind string }
 
-func newBuilder(log *slog.Logger) *builder {
-	return &builder{log: log, documents: map[string]remembered{}, schemas: map[schemaKey]*discovery.Schema{}, derived: map[string]derived{}}
+func newBuilder(log *slog.Logger, docs *documents) *builder {
+	return &builder{log: log, docs: docs, schemas: map[schemaKey]*discovery.Schema{}, derived: map[string]derived{}}
 }
 
-func (b *builder) build(ctx context.Context, set *engine.Set, view *upstream.View, previous *state) *state {
+func (b *builder) build(set *engine.Set, view *upstream.View, previous *state) *state {
 	st := &state{view: view, cluster: clusterOf(view)}
 	st.index()
 	conversions := conversionsOf(set)
 	st.merged = discovery.Merge(sourcesOf(view), conversions, previous.merged)
-	b.read(ctx, view, conversions)
-	st.set = set.WithSchemas(func(v convert.Version) convert.Schema { return b.schema(st, v) })
+	known := b.schemas
+	b.schemas = map[schemaKey]*discovery.Schema{} // what is not used again goes
+	st.set = set.WithSchemas(func(v convert.Version) convert.Schema { return b.schema(st, known, v) })
 	st.openapi = b.openAPI(st, conversions)
 	return st
 }
@@ -81,43 +72,17 @@ func conversionsOf(set *engine.Set) []discovery.Conversion {
 	return list
 }
 
-// maxOpenAPIDocument bounds one OpenAPI v3 document, in bytes; the largest of
-// Kubernetes 1.37, apps/v1 and core, are below 2 MiB.
-const maxOpenAPIDocument = 32 << 20
-
-// read fetches the documents of all versions that conversions name, where their
-// content changed since it was last read. A version nobody serves any more keeps
-// the document it had.
-func (b *builder) read(ctx context.Context, view *upstream.View, conversions []discovery.Conversion) {
-	for _, c := range conversions {
-		for _, path := range []string{documentPath(c.FromGroup, c.FromVersion), documentPath(c.ToGroup, c.ToVersion)} {
-			if err := b.readPath(ctx, view, path); err != nil {
-				b.log.Warn("cannot read an OpenAPI document; until it can be, the types of fields are not known", "path", path, "error", err)
+// documentsOf lists the documents that conversions need: of both versions.
+func documentsOf(set *engine.Set) []string {
+	var paths []string
+	for _, c := range set.Conversions() {
+		for _, v := range []convert.Version{c.From, c.To} {
+			if path := documentPath(v.Group, v.Version); !slices.Contains(paths, path) {
+				paths = append(paths, path)
 			}
 		}
 	}
-}
-
-func (b *builder) readPath(ctx context.Context, view *upstream.View, path string) error {
-	for _, server := range slices.Backward(oldestFirst(view.Servers)) {
-		link, ok := server.OpenAPIV3[path]
-		if !ok || !server.Healthy {
-			continue
-		}
-		if b.documents[path].link == link {
-			return nil
-		}
-		doc, err := server.Server.Get(ctx, link, wire.Header{{Name: "Accept", Value: "application/json"}}, maxOpenAPIDocument)
-		if err != nil {
-			return err
-		}
-		if doc.Status != http.StatusOK {
-			return fmt.Errorf("%s answered %d to GET %s", server.Name, doc.Status, link)
-		}
-		b.documents[path] = remembered{link, doc.Body}
-		return nil
-	}
-	return nil
+	return paths
 }
 
 // documentPath is the path of a group version in an OpenAPI v3 index.
@@ -145,7 +110,7 @@ func (t typed) TypeAt(path []string) convert.Type { return convert.Type(t.schema
 // the schemas of versions it no longer serves; in the version's OpenAPI document;
 // or, for Kubernetes' own kinds of versions that are gone, in their Go types.
 // Nil: not known.
-func (b *builder) schema(st *state, v convert.Version) convert.Schema {
+func (b *builder) schema(st *state, known map[schemaKey]*discovery.Schema, v convert.Version) convert.Schema {
 	if raw := crdSchema(st.view, v); raw != nil {
 		s, err := discovery.ParseSchema(raw)
 		if err == nil {
@@ -156,7 +121,7 @@ func (b *builder) schema(st *state, v convert.Version) convert.Schema {
 	if v.Kind == "" {
 		v.Kind = st.kind(v)
 	}
-	if s := b.documented(v); s != nil {
+	if s := b.documented(known, v); s != nil {
 		return typed{s}
 	}
 	if s, ok := builtin.Find(v.Group, v.Version, v.Kind); ok {
@@ -165,22 +130,23 @@ func (b *builder) schema(st *state, v convert.Version) convert.Schema {
 	return nil
 }
 
-// documented finds a kind's schema in the OpenAPI document of its version.
-func (b *builder) documented(v convert.Version) *discovery.Schema {
-	doc, ok := b.documents[documentPath(v.Group, v.Version)]
+// documented finds a kind's schema in the OpenAPI document of its version; known
+// are those that were read before.
+func (b *builder) documented(known map[schemaKey]*discovery.Schema, v convert.Version) *discovery.Schema {
+	doc, ok := b.docs.get(documentPath(v.Group, v.Version))
 	if !ok || v.Kind == "" {
 		return nil
 	}
 	key := schemaKey{doc.link, v.Group, v.Version, v.Kind}
-	s, known := b.schemas[key]
-	if !known {
+	s, ok := known[key]
+	if !ok {
 		var err error
 		s, _, err = discovery.SchemaOf(doc.body, v.Group, v.Version, v.Kind)
 		if err != nil {
 			b.log.Warn("cannot read the schema of a kind", "kind", v.Kind, "version", v.APIVersion(), "error", err)
 		}
-		b.schemas[key] = s
 	}
+	b.schemas[key] = s
 	return s
 }
 

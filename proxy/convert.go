@@ -69,7 +69,7 @@ func (x *exchange) convertedBody() ([]byte, error) {
 	if !x.decision.ConvertBody { // Scale, Eviction, … are the same in every version
 		return raw, nil
 	}
-	doc, err := toJSON(raw, x.req.ContentType)
+	doc, err := x.toJSON(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (x *exchange) convertedPatch(doc []byte) ([]byte, error) {
 	case applyPatch:
 		return x.conv.Apply(nil, doc, x.vars())
 	}
-	return nil, unsupported(x.req.ContentType)
+	return nil, x.unsupported()
 }
 
 // deleteOptions gives the body of a delete. Typed clients label their
@@ -162,11 +162,18 @@ func (x *exchange) convertAnswer() (*front.Response, error) {
 }
 
 // convertWatch streams the events; one that is complete when the proxy shuts
-// down is the last.
+// down is the last. An event that a policy fails on becomes an ERROR event, which
+// tells the client why the watch ends.
 func (x *exchange) convertWatch(w io.Writer) error {
 	err := x.conv.Watch(w, x.answer.Body, x.vars())
-	if x.ending.ended() {
+	var conversion *convert.Error
+	switch {
+	case x.ending.ended():
 		return nil
+	case errors.As(err, &conversion):
+		x.err = err
+		event := append([]byte(`{"type":"ERROR","object":`), x.statusBody(toStatus(err))...)
+		_, err = w.Write(append(event, "}\n"...))
 	}
 	return err
 }

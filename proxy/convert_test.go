@@ -256,6 +256,75 @@ func TestPatchThroughPrograms(t *testing.T) {
 	}
 }
 
+// What the client's version cannot hold survives a patch through programs.
+func TestPatchKeepsWhatIsNotSeen(t *testing.T) {
+	u := record(t, "a", "1.32.13", things, func(request) string { return ok(newThing) })
+	r := start(t, map[string]string{
+		"things.convert.cel": `{'resource': 'things', 'from': 'acme.io/v1beta1', 'to': 'acme.io/v1'}`,
+		"things.response.jq": `del(.spec.n)`,
+	}, nil, u)
+	r.do("PATCH", "/apis/acme.io/v1beta1/namespaces/d/things/t", "application/merge-patch+json", `{"metadata":{"labels":{"a":"b"}}}`)
+	got := u.got()
+	if len(got) != 2 || !sameJSON(got[1].body, `{"metadata":{"labels":{"a":"b"},"resourceVersion":"7"}}`) {
+		t.Errorf("sent %q", got)
+	}
+}
+
+// A JSON patch cannot fill the memory with copies of copies.
+func TestPatchOfCopies(t *testing.T) {
+	u := record(t, "a", "1.32.13", things, func(request) string { return ok(newThing) })
+	r := start(t, programs, nil, u)
+	var operations []string
+	for i := range 40 {
+		operations = append(operations, fmt.Sprintf(`{"op":"copy","from":"/spec","path":"/spec/a%d"}`, i))
+	}
+	got := r.do("PATCH", "/apis/acme.io/v1beta1/namespaces/d/things/t", "application/json-patch+json", "["+strings.Join(operations, ",")+"]")
+	if got.code != 413 || !strings.Contains(got.body, "3145728 bytes") {
+		t.Errorf("answered %d %s", got.code, got.body)
+	}
+}
+
+// A JSON patch through programs does what it says.
+func TestJSONPatchThroughPrograms(t *testing.T) {
+	u := record(t, "a", "1.32.13", things, func(request) string { return ok(newThing) })
+	r := start(t, programs, nil, u)
+	r.do("PATCH", "/apis/acme.io/v1beta1/namespaces/d/things/t", "application/json-patch+json", `[{"op":"test","path":"/spec/old","value":1.50},{"op":"replace","path":"/spec/old","value":2}]`)
+	if got := u.got(); len(got) != 2 || !sameJSON(got[1].body, `{"metadata":{"resourceVersion":"7"},"spec":{"new":2}}`) {
+		t.Errorf("sent %q", got)
+	}
+	got := r.do("PATCH", "/apis/acme.io/v1beta1/namespaces/d/things/t", "application/json-patch+json", `[{"op":"test","path":"/spec/old","value":9}]`)
+	if got.code != 422 {
+		t.Errorf("a test that does not hold was answered %d %s", got.code, got.body)
+	}
+}
+
+// An event that cannot be converted ends the watch with a reason.
+func TestWatchEventThatFails(t *testing.T) {
+	u := record(t, "a", "1.32.13", things, func(request) string {
+		return "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			chunked(`{"type":"ADDED","object":`+newThing+"}\n")
+	})
+	r := start(t, map[string]string{
+		"things.convert.cel": `{'resource': 'things', 'from': 'acme.io/v1beta1', 'to': 'acme.io/v1'}`,
+		"things.response.jq": `error("no")`,
+	}, nil, u)
+	got := r.do("GET", "/apis/acme.io/v1beta1/things?watch=1", "", "")
+	if !strings.HasPrefix(got.body, `{"type":"ERROR","object":{"kind":"Status"`) || !strings.Contains(got.body, "things.response.jq:1:") {
+		t.Errorf("the client got %s", got.body)
+	}
+}
+
+// HEAD through a conversion does not give the length of another body.
+func TestConvertedHead(t *testing.T) {
+	u := record(t, "a", "1.32.13", things, func(request) string {
+		return "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 144\r\n\r\n"
+	})
+	r := start(t, map[string]string{"things.yaml": rules}, nil, u)
+	if got := r.do("HEAD", "/apis/acme.io/v1beta1/namespaces/d/things/t", "", ""); got.code != 200 || got.header.Get("Content-Length") != "" {
+		t.Errorf("answered %d with length %q", got.code, got.header.Get("Content-Length"))
+	}
+}
+
 // A client that takes protobuf only cannot be answered through a conversion; one
 // that prefers it is answered in JSON.
 func TestConvertedAccept(t *testing.T) {
@@ -278,6 +347,8 @@ func TestConvertedAccept(t *testing.T) {
 
 	f("application/json", 200, "application/json")
 	f("*/*", 200, "application/json")
+	f("*", 200, "application/json")
+	f("", 200, "application/json")
 	f("application/vnd.kubernetes.protobuf, application/json", 200, "application/json")
 	f("application/vnd.kubernetes.protobuf, */*;q=0.5", 200, "application/json;q=0.5")
 	f("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", 200, "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")

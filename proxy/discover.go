@@ -3,6 +3,7 @@ package proxy
 import (
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -52,11 +53,26 @@ func (x *exchange) ownDocument() (*discovery.Answer, error) {
 		Accept:      strings.Join(x.in.Header.Values("Accept"), ","),
 		IfNoneMatch: ifNoneMatch,
 		Host:        x.in.Host,
+		Pretty:      pretty(x.req.Query),
 	})
 	if !ok {
 		return nil, nil
 	}
 	return answer, nil
+}
+
+// pretty reports whether a query asks for indented JSON, as kube-apiserver reads
+// it: any value but 0 and false.
+func pretty(query string) bool {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return false
+	}
+	switch values.Get("pretty") {
+	case "", "0", "false":
+		return false
+	}
+	return true
 }
 
 // authorize asks a server for the same document in its smallest form. It returns

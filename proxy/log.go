@@ -25,10 +25,16 @@ func (x *exchange) log(status int, written int64) {
 		slog.String("verb", x.req.Verb),
 		slog.Int("status", status),
 		slog.Int64("bytes", written),
-		slog.Duration("duration", time.Since(x.start)),
+		slog.Float64("seconds", time.Since(x.start).Seconds()),
 		slog.String("client", x.in.RemoteAddr.String()),
 		slog.String("userAgent", clip(x.in.Header.Get("User-Agent"))),
 	)
+	if x.who.user != nil && x.who.user != anonymous {
+		attrs = append(attrs, slog.String("user", clip(x.who.user.Name)))
+	}
+	if x.who.impersonates != "" {
+		attrs = append(attrs, slog.String("impersonates", clip(x.who.impersonates)))
+	}
 	if x.server != nil {
 		attrs = append(attrs, slog.String("upstream", x.server.Name))
 	}
@@ -36,7 +42,7 @@ func (x *exchange) log(status int, written int64) {
 		attrs = append(attrs, slog.Any("policies", x.decision.Policies))
 	}
 	if x.decision != nil && len(x.decision.Audited) > 0 {
-		attrs = append(attrs, slog.Any("audited", x.decision.Audited))
+		attrs = append(attrs, slog.Any("audited", effects(x.decision.Audited)))
 	}
 	if x.conv != nil {
 		attrs = append(attrs, slog.String("conversion", x.conv.From.APIVersion()+" to "+x.conv.To.APIVersion()))
@@ -52,12 +58,27 @@ func (x *exchange) log(status int, written int64) {
 	logger.LogAttrs(context.Background(), slog.LevelInfo, "request", attrs...)
 }
 
+// effects says what policies in audit mode would have done, "10-freeze: deny". The
+// texts of what they would have said may show values of the object.
+func effects(audited []engine.Audit) []string {
+	list := make([]string, len(audited))
+	for i, a := range audited {
+		list[i] = a.Policy + ": " + a.Effect
+	}
+	return list
+}
+
 // loggable is what the log says of err. What a policy's failure says to the
 // client may show values of the object, so the log only says where it failed.
 func loggable(err error) string {
 	var eval *engine.EvalError
-	if errors.As(err, &eval) {
+	var status *statusError // ours, such as that of a TokenReview
+	if errors.As(err, &eval) && !errors.As(err, &status) {
 		return fmt.Sprintf("%v: cannot evaluate %s of policy %q; the client was told why", eval.Pos, eval.Role, eval.Policy)
+	}
+	var denied *deniedError
+	if errors.As(err, &denied) {
+		return fmt.Sprintf("denied by policy %q; the client was told why", denied.policy)
 	}
 	var conversion *convert.Error
 	if errors.As(err, &conversion) {

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -12,8 +13,13 @@ func TestAccessLog(t *testing.T) {
 	r := start(t, map[string]string{
 		"things.yaml": strings.Replace(rules, "{path: spec.old, action: rename, targetPath: spec.new}",
 			"{path: spec.old, action: rename, targetPath: spec.new, type: integer}", 1),
-		"warn.match.cel": `request.verb == 'create' && int(object.spec.old) >= 0`,
-		"warn.warn.cel":  `'seen'`,
+		"warn.match.cel":  `request.verb == 'create' && int(object.spec.old) >= 0`,
+		"warn.warn.cel":   `'seen'`,
+		"heard.match.cel": `request.name == 'told'`,
+		"heard.deny.cel":  `'I saw ' + string(object.spec.x)`,
+		"heard.mode.cel":  `'audit'`,
+		"told.match.cel":  `request.name == 'told'`,
+		"told.deny.cel":   `'I saw ' + string(object.spec.x)`,
 	}, nil, u)
 
 	r.do("GET", "/apis/acme.io/v1beta1/namespaces/d/things/t?x=hush", "", "", "Authorization", "Bearer hush", "User-Agent", "kubectl/v1.20")
@@ -39,6 +45,12 @@ func TestAccessLog(t *testing.T) {
 		`{"apiVersion":"acme.io/v1beta1","kind":"Thing","spec":{"old":"hush"}}`)
 	if got := r.lastAccess("/apis/acme.io/v1beta1/namespaces/d/things")["error"].(string); !strings.Contains(got, "warn.match.cel:1:") {
 		t.Errorf("the log does not say where the policy failed: %s", got)
+	}
+	r.do("GET", "/apis/acme.io/v1/namespaces/d/things/t", "", "")
+	r.do("PUT", "/apis/acme.io/v1/namespaces/d/things/told", "application/json", `{"spec":{"x":"hush"}}`)
+	if got := r.lastAccess("/apis/acme.io/v1/namespaces/d/things/told"); !strings.Contains(got["error"].(string), `denied by policy "told"`) ||
+		!strings.Contains(fmt.Sprint(got["audited"]), "heard: deny") {
+		t.Errorf("the record of a denial is %v", got)
 	}
 	if strings.Contains(r.access.String(), "hush") {
 		t.Errorf("the log shows what a client sent:\n%s", r.access.String())

@@ -34,7 +34,7 @@ func openAPIPath(path string) (string, bool) {
 
 // answer finds the request's document among MVP's own; nil: a server answers.
 func (o *openAPI) answer(path, ifNoneMatch string) *discovery.Answer {
-	if strings.TrimSuffix(path, "/") == "/openapi/v3" {
+	if path == "/openapi/v3" {
 		return o.index.Answer(ifNoneMatch)
 	}
 	name, ok := openAPIPath(path)
@@ -54,24 +54,25 @@ func (o *openAPI) answer(path, ifNoneMatch string) *discovery.Answer {
 	}
 }
 
-// serversOf orders the servers that have the document that the request names:
-// only one that has it under the client's hash, where there is one.
-func (o *openAPI) serversOf(healthy []*upstream.State, path, query string) []*upstream.State {
+// serversOf gives the healthy servers that have the document that the request
+// names, under the client's hash where one has; listed is false for a document
+// that no server has.
+func (o *openAPI) serversOf(healthy []*upstream.State, path, query string) (servers []*upstream.State, listed bool) {
 	if o.index == nil {
-		return nil
+		return nil, false
 	}
 	hash := ""
 	if values, err := url.ParseQuery(query); err == nil {
 		hash = values.Get("hash")
 	}
-	var servers []*upstream.State
-	for _, name := range o.index.Servers(path, hash) {
+	names := o.index.Servers(path, hash)
+	for _, name := range names {
 		i := slices.IndexFunc(healthy, func(s *upstream.State) bool { return s.Name == name })
 		if i >= 0 {
 			servers = append(servers, healthy[i])
 		}
 	}
-	return servers
+	return servers, len(names) > 0
 }
 
 // differing lists the group versions that the servers describe differently, by
@@ -135,11 +136,11 @@ func undescribed(st *state, conversions []discovery.Conversion) map[string][]dis
 // the one remembered from when a server did, or one derived from that of the
 // version it is converted to. Nil: that one is not known either.
 func (b *builder) convertedDocument(st *state, path string, conversions []discovery.Conversion) ([]byte, error) {
-	if doc, ok := b.documents[path]; ok {
+	if doc, ok := b.docs.get(path); ok {
 		return doc.body, nil
 	}
 	target := documentPath(conversions[0].ToGroup, conversions[0].ToVersion)
-	doc, ok := b.documents[target]
+	doc, ok := b.docs.get(target)
 	if !ok {
 		return nil, nil
 	}

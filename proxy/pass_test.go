@@ -28,7 +28,7 @@ func TestPassThroughBytes(t *testing.T) {
 			"POST /api/v1/namespaces/d/pods HTTP/1.1\r\nHost: mvp\r\nContent-Type: application/json\r\nX-Forwarded-For: 127.0.0.1\r\nContent-Length: 18\r\n\r\n{ \"z\":1 , \"a\" : 2}",
 		},
 		{
-			"delete with a body", // FIELD-REPORTS 5.12
+			"delete with a body", // 5.12
 			"DELETE /api/v1/namespaces/d/pods/p HTTP/1.1\r\nHost: mvp\r\nContent-Length: 2\r\n\r\n{}",
 			"DELETE /api/v1/namespaces/d/pods/p HTTP/1.1\r\nHost: mvp\r\nX-Forwarded-For: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}",
 		},
@@ -88,7 +88,7 @@ func TestPassThroughAnswer(t *testing.T) {
 	}
 }
 
-// HEAD keeps the length of what GET would give. FIELD-REPORTS 5.20.
+// HEAD keeps the length of what GET would give. 5.20.
 func TestHead(t *testing.T) {
 	u := record(t, "a", "1.32.13", pods, func(request) string { return "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n" })
 	r := start(t, nil, nil, u)
@@ -99,7 +99,7 @@ func TestHead(t *testing.T) {
 }
 
 // A watch gets its head at once, each event at once, and takes the upstream
-// connection with it when its client leaves. FIELD-REPORTS 1.01, 5.06.
+// connection with it when its client leaves. 1.01, 5.06.
 func TestWatchStreams(t *testing.T) {
 	conns := make(chan net.Conn, 1)
 	u := record(t, "a", "1.32.13", pods, func(q request) string {
@@ -128,7 +128,7 @@ func TestWatchStreams(t *testing.T) {
 }
 
 // Every error of MVP's own is a Status whose code is the HTTP status.
-// FIELD-REPORTS 1.30.
+// 1.30.
 func TestErrorsAreStatuses(t *testing.T) {
 	u := record(t, "a", "1.32.13", []served{{"", "v1", "configmaps", "ConfigMap"}, {"acme.io", "v1", "things", "Thing"}}, func(request) string {
 		return ok(`{"apiVersion":"acme.io/v1","kind":"Thing"}`)
@@ -158,6 +158,7 @@ func TestErrorsAreStatuses(t *testing.T) {
 		{"a body that is no protobuf", "POST", "/apis/acme.io/v1beta1/namespaces/d/things", "application/vnd.kubernetes.protobuf", "k8s\x00", 400, "BadRequest", "cannot read the body as application/vnd.kubernetes.protobuf", false},
 		{"CBOR through a conversion", "POST", "/apis/acme.io/v1beta1/namespaces/d/things", "application/cbor", "\xa0", 415, "UnsupportedMediaType", "application/cbor", false}, // 1.21
 		{"another version in the body", "POST", "/apis/acme.io/v1beta1/namespaces/d/things", "application/json", `{"apiVersion":"acme.io/v1","kind":"Thing"}`, 400, "BadRequest", "the API version in the data (acme.io/v1) does not match the expected API version (acme.io/v1beta1)", false},
+		{"a body that no policy looks into", "POST", "/api/v1/namespaces/d/services/s/proxy/x", "application/x-www-form-urlencoded", "a=b", 200, "", "", true},
 		{"a body beyond the limit", "POST", "/apis/acme.io/v1beta1/namespaces/d/things", "application/json", `{"x":"` + strings.Repeat("a", 4<<20) + `"}`, 413, "RequestEntityTooLarge", "3145728 bytes", false},
 	}
 	for _, tt := range tests {
@@ -170,6 +171,9 @@ func TestErrorsAreStatuses(t *testing.T) {
 			}
 			if err := json.Unmarshal([]byte(got.body), &status); err != nil {
 				t.Fatalf("answer %q is no JSON: %v", got.body, err)
+			}
+			if tt.code == 200 && got.code == 200 {
+				return
 			}
 			if got.code != tt.code || status.Code != got.code || status.Kind != "Status" || status.Reason != tt.reason {
 				t.Errorf("answered %d %+v, want %d %s", got.code, status, tt.code, tt.reason)
@@ -185,7 +189,7 @@ func TestErrorsAreStatuses(t *testing.T) {
 }
 
 // Only a real 101 opens a pipe, with the bytes sent early on both sides; a
-// refusal passes with its body. FIELD-REPORTS 1.02, 1.05, 1.08, 1.14.
+// refusal passes with its body. 1.02, 1.05, 1.08, 1.14.
 func TestUpgrade(t *testing.T) {
 	const accepted = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\nConnection: Upgrade\r\n\r\nHELLO"
 	refuse := false

@@ -2,15 +2,19 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"strings"
+	"sync"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -50,13 +54,21 @@ func (x *exchange) readModifyWrite(target string) (*front.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if patchType(x.req.ContentType) == strategicMergePatch && x.goType() == nil {
+		return nil, x.unsupported() // before anything is read
+	}
 	path, _, _ := strings.Cut(target, "?")
+	unlock, err := x.s.patches.lock(x.ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	for attempt := 1; ; attempt++ {
 		object, err := x.read(path)
 		if object == nil || err != nil {
 			return x.answerOr(err)
 		}
-		diff, err := x.patchFor(object, patch)
+		diff, conditional, err := x.patchFor(object, patch)
 		if err != nil {
 			return nil, err
 		}
@@ -66,10 +78,54 @@ func (x *exchange) readModifyWrite(target string) (*front.Response, error) {
 		if err := x.forward(out); err != nil {
 			return nil, err
 		}
-		if x.answer.Status != http.StatusConflict || attempt == maxConflicts {
+		if x.answer.Status != http.StatusConflict || conditional || attempt == maxConflicts {
 			return x.convertAnswer()
 		}
 		_ = x.answer.Body.Close()
+	}
+}
+
+// keyedLocks lets one goroutine at a time work on what has one name, so that
+// patches of one object that come through this proxy together follow each other
+// instead of meeting in conflicts. The zero keyedLocks is ready.
+type keyedLocks struct {
+	mu    sync.Mutex
+	locks map[string]*keyedLock
+}
+
+type keyedLock struct {
+	free  chan struct{} // holds a token while nobody has the lock
+	users int           // that have it or wait for it
+}
+
+// lock waits until nobody else has the name's lock. Its error is that of ctx.
+func (k *keyedLocks) lock(ctx context.Context, name string) (unlock func(), err error) {
+	k.mu.Lock()
+	if k.locks == nil {
+		k.locks = map[string]*keyedLock{}
+	}
+	l := k.locks[name]
+	if l == nil {
+		l = &keyedLock{free: make(chan struct{}, 1)}
+		l.free <- struct{}{}
+		k.locks[name] = l
+	}
+	l.users++
+	k.mu.Unlock()
+
+	leave := func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(k.locks, name)
+		}
+	}
+	select {
+	case <-l.free:
+		return func() { l.free <- struct{}{}; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, context.Cause(ctx)
 	}
 }
 
@@ -103,23 +159,30 @@ func (x *exchange) read(path string) ([]byte, error) {
 }
 
 // patchFor works out the merge patch on the server's object that does what patch
-// does on the client's.
-func (x *exchange) patchFor(object, patch []byte) ([]byte, error) {
+// does on the client's, and reports whether the client set a condition itself.
+//
+// The difference is taken between what the client's object would be on the server
+// before and after the patch, not from the server's own: what the client's version
+// cannot hold is in neither, and so stays.
+func (x *exchange) patchFor(object, patch []byte) (diff []byte, conditional bool, err error) {
 	seen, err := x.conv.Object(nil, object, convert.ToClient, x.vars())
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	patched, err := x.patched(seen, patch)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	wanted, err := x.conv.Object(nil, patched, convert.ToServer, x.vars())
+	before, err := x.conv.Object(nil, seen, convert.ToServer, x.vars())
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	diff, err := convert.MergePatchDiff(object, wanted)
+	after, err := x.conv.Object(nil, patched, convert.ToServer, x.vars())
 	if err != nil {
-		return nil, err
+		return nil, false, err
+	}
+	if diff, err = convert.MergePatchDiff(before, after); err != nil {
+		return nil, false, err
 	}
 	return withResourceVersion(diff, object)
 }
@@ -133,19 +196,13 @@ func (x *exchange) patched(object, patch []byte) ([]byte, error) {
 	case strategicMergePatch:
 		return x.applyStrategicMergePatch(object, patch)
 	}
-	return nil, unsupported(x.req.ContentType)
+	return nil, x.unsupported()
 }
 
 // applyStrategicMergePatch merges as the Go type of the client's version says.
 // Custom resources have none; kube-apiserver refuses such a patch of them, too.
 func (x *exchange) applyStrategicMergePatch(object, patch []byte) ([]byte, error) {
-	from := x.conv.From
-	gvk := schema.GroupVersionKind{Group: from.Group, Version: from.Version, Kind: x.st.kind(from)}
-	typed, err := scheme.Scheme.New(gvk)
-	if err != nil {
-		return nil, unsupported(x.req.ContentType)
-	}
-	patched, err := strategicpatch.StrategicMergePatch(object, patch, typed)
+	patched, err := strategicpatch.StrategicMergePatch(object, patch, x.goType())
 	if err != nil {
 		return nil, &statusError{
 			code: http.StatusBadRequest, reason: metav1.StatusReasonBadRequest, err: err,
@@ -154,6 +211,21 @@ func (x *exchange) applyStrategicMergePatch(object, patch []byte) ([]byte, error
 	}
 	return patched, nil
 }
+
+// goType is an object of the Go type of the client's version; nil for a custom
+// resource.
+func (x *exchange) goType() runtime.Object {
+	from := x.conv.From
+	object, err := scheme.Scheme.New(schema.GroupVersionKind{Group: from.Group, Version: from.Version, Kind: x.st.kind(from)})
+	if err != nil {
+		return nil
+	}
+	return object
+}
+
+// A copy operation of a JSON patch can double the object, and a few dozen fill any
+// memory; kube-apiserver sets the same limit.
+func init() { jsonpatch.AccumulatedCopySizeLimit = DefaultMaxBody }
 
 // maxJSONPatchOperations is kube-apiserver's own limit.
 const maxJSONPatchOperations = 10000
@@ -176,7 +248,14 @@ func applyJSONPatch(object, patch []byte) ([]byte, error) {
 		return nil, invalid(fmt.Errorf("the patch has %d operations, at most %d are allowed", len(operations), maxJSONPatchOperations))
 	}
 	patched, err := operations.Apply(object)
-	if err != nil {
+	var copies *jsonpatch.AccumulatedCopySizeError
+	switch {
+	case errors.As(err, &copies):
+		return nil, &statusError{
+			code: http.StatusRequestEntityTooLarge, reason: metav1.StatusReasonRequestEntityTooLarge, err: err,
+			message: fmt.Sprintf("the copies of the JSON patch are larger than the limit of %d bytes", DefaultMaxBody),
+		}
+	case err != nil:
 		return nil, invalid(err)
 	}
 	return patched, nil
@@ -184,37 +263,39 @@ func applyJSONPatch(object, patch []byte) ([]byte, error) {
 
 // withResourceVersion adds to diff the condition that object is still what the
 // server holds. A condition of the client's own stays.
-func withResourceVersion(diff, object []byte) ([]byte, error) {
+func withResourceVersion(diff, object []byte) (conditioned []byte, conditional bool, err error) {
 	var read struct {
 		Metadata struct {
 			ResourceVersion string `json:"resourceVersion"`
 		} `json:"metadata"`
 	}
 	if err := json.Unmarshal(object, &read); err != nil {
-		return nil, fmt.Errorf("cannot read the object's resourceVersion: %w", err)
+		return nil, false, fmt.Errorf("cannot read the object's resourceVersion: %w", err)
 	}
 	var patch, metadata map[string]json.RawMessage
 	if err := json.Unmarshal(diff, &patch); err != nil {
-		return nil, fmt.Errorf("cannot read the patch that was worked out: %w", err)
+		return nil, false, fmt.Errorf("cannot read the patch that was worked out: %w", err)
 	}
 	if raw, ok := patch["metadata"]; ok {
 		if err := json.Unmarshal(raw, &metadata); err != nil {
-			return nil, fmt.Errorf("cannot read the metadata of the patch that was worked out: %w", err)
+			return nil, false, fmt.Errorf("cannot read the metadata of the patch that was worked out: %w", err)
 		}
 	}
-	if _, ok := metadata["resourceVersion"]; ok || read.Metadata.ResourceVersion == "" {
-		return diff, nil
+	_, ok := metadata["resourceVersion"]
+	if ok || read.Metadata.ResourceVersion == "" {
+		return diff, ok, nil
 	}
 	condition, err := json.Marshal(read.Metadata.ResourceVersion)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if metadata == nil {
 		metadata = map[string]json.RawMessage{}
 	}
 	metadata["resourceVersion"] = condition
 	if patch["metadata"], err = json.Marshal(metadata); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return json.Marshal(patch)
+	conditioned, err = json.Marshal(patch)
+	return conditioned, false, err
 }

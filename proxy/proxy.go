@@ -12,10 +12,14 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -33,6 +37,10 @@ type Config struct {
 	// Upstreams are the kube-apiservers behind this proxy. Required.
 	Upstreams *upstream.Pool
 
+	// Identity says how the servers learn who a client is. Default: from its bearer
+	// token only.
+	Identity Identity
+
 	// Log gets what an operator must know. Required.
 	Log *slog.Logger
 
@@ -42,27 +50,44 @@ type Config struct {
 	// Metrics is where the proxy registers its metrics. Nil: not registered.
 	Metrics prometheus.Registerer
 
-	// MaxBody is the largest request body, and the largest single object of an
-	// answer, that is decoded for a policy, in bytes; a larger request is
-	// answered 413. What no policy looks into is streamed and not limited.
-	// Default DefaultMaxBody.
+	// MaxBody is the largest request body that is decoded for a policy, in bytes;
+	// a larger one is answered 413. What no policy looks into is streamed and not
+	// limited. Default DefaultMaxBody.
 	MaxBody int64
+
+	// MaxHeldBodies is how much memory the bodies that are held at one moment may
+	// take together, in bytes; above it requests are answered 429. Default
+	// DefaultMaxHeldBodies.
+	MaxHeldBodies int64
+
+	// HungTime is how long a server may fail its health checks until the watches
+	// that it serves are ended, so that their clients come back elsewhere. Default
+	// DefaultHungTime.
+	HungTime time.Duration
 }
 
 // DefaultMaxBody is the apiserver's own limit of a request body, so that MVP
 // never refuses what the server would take.
 const DefaultMaxBody = 3 << 20
 
+// DefaultMaxHeldBodies is some 170 bodies of the largest size at once, or 60,000
+// of the usual 8 KiB.
+const DefaultMaxHeldBodies = 512 << 20
+
 // Server decides and forwards. Its methods may be called by any number of
 // goroutines.
 type Server struct {
 	cfg     Config
+	auth    *authenticator
 	metrics *metrics
 	state   atomic.Pointer[state]
 	builder *builder
 	streams streams
 
 	draining atomic.Bool
+	bodies   budget
+	patches  keyedLocks
+	alive    alive
 
 	// rebuild has room for one token: a change that comes while a rebuild runs
 	// makes exactly one more.
@@ -79,10 +104,19 @@ func New(cfg Config) (*Server, error) {
 	case cfg.Log == nil:
 		return nil, errors.New("cannot make a proxy: Config.Log is not set")
 	}
-	if cfg.MaxBody == 0 {
-		cfg.MaxBody = DefaultMaxBody
+	if cfg.MaxBody < 0 || cfg.MaxHeldBodies < 0 {
+		return nil, errors.New("cannot make a proxy: Config.MaxBody and Config.MaxHeldBodies must not be negative")
 	}
-	s := &Server{cfg: cfg, rebuild: make(chan struct{}, 1), builder: newBuilder(cfg.Log)}
+	cfg.MaxBody = cmp.Or(cfg.MaxBody, DefaultMaxBody)
+	cfg.MaxHeldBodies = cmp.Or(cfg.MaxHeldBodies, DefaultMaxHeldBodies)
+	auth, err := newAuthenticator(cfg.Identity, cfg.Upstreams)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, auth: auth, rebuild: make(chan struct{}, 1)}
+	s.builder = newBuilder(cfg.Log, newDocuments(cfg.Log, s.Changed))
+	s.bodies.limit = cfg.MaxHeldBodies
+	s.alive.ended, s.alive.hung = s.endStreamsOf, cmp.Or(cfg.HungTime, DefaultHungTime)
 	s.state.Store(&state{set: cfg.Policies(), view: cfg.Upstreams.View()})
 	m, err := newMetrics(cfg.Metrics)
 	if err != nil {
@@ -105,17 +139,82 @@ func (s *Server) Changed() {
 // what they say, a request could be answered 404, or converted without the types
 // of its fields.
 func (s *Server) Run(ctx context.Context) error {
-	synced := s.cfg.Upstreams.WaitSynced(ctx)
-	for synced == nil {
-		next := s.builder.build(ctx, s.cfg.Policies(), s.cfg.Upstreams.View(), s.state.Load())
-		s.state.Store(next)
+	if s.cfg.Upstreams.WaitSynced(ctx) != nil {
+		return nil // ctx is done
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() { s.builder.docs.run(ctx) })
+	defer reading.Wait()
+	defer s.alive.close()
+
+	var live *engine.Set
+	adoption := adoption{}
+	for {
+		view := s.cfg.Upstreams.View()
+		if set := s.cfg.Policies(); set != live {
+			if adoption.ready(set, s.builder.docs.want(view, documentsOf(set))) {
+				live = set
+			}
+		} else {
+			s.builder.docs.want(view, documentsOf(live))
+		}
+		if live != nil {
+			next := s.builder.build(live, view, s.state.Load())
+			next.alive = s.alive.update(view)
+			s.state.Store(next)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.rebuild:
+		case <-adoption.late():
+			adoption.stop()
 		}
 	}
-	return nil // ctx was done before
+}
+
+// adoptTime is how long new policies may wait for the documents that tell their
+// fields' types.
+const adoptTime = 3 * time.Second
+
+// adoption is when new policies take the place of the old ones: when all that they
+// need has been read, or tried, or takes too long.
+type adoption struct {
+	set   *engine.Set
+	timer *time.Timer // of set; nil when it does not wait
+}
+
+// ready reports whether set may be used now, given whether something it needs is
+// pending.
+func (a *adoption) ready(set *engine.Set, pending bool) bool {
+	if a.set != set {
+		a.stop()
+		a.set = set
+		if pending {
+			a.timer = time.NewTimer(adoptTime)
+		}
+		return !pending
+	}
+	if !pending || a.timer == nil {
+		a.stop()
+		return true
+	}
+	return false
+}
+
+// late is received from when the set has waited for long enough.
+func (a *adoption) late() <-chan time.Time {
+	if a.timer == nil {
+		return nil
+	}
+	return a.timer.C
+}
+
+func (a *adoption) stop() {
+	if a.timer != nil {
+		a.timer.Stop()
+		a.timer = nil
+	}
 }
 
 // Ready reports whether requests can be answered, and why not.
@@ -125,20 +224,40 @@ func (s *Server) Ready() error {
 	}
 	st := s.state.Load()
 	if st.merged == nil || st.merged.Empty() {
-		return errors.New("no kube-apiserver has said yet what it serves")
+		return errors.New("no kube-apiserver has said yet what it serves: " + reasons(s.cfg.Upstreams.View()))
 	}
 	for _, server := range st.view.Servers {
 		if server.Healthy {
 			return nil
 		}
 	}
-	return errors.New("no kube-apiserver is healthy")
+	return errors.New("no kube-apiserver is healthy: " + reasons(st.view))
+}
+
+// reasons says of each server why it is not usable.
+func reasons(view *upstream.View) string {
+	var list []string
+	for _, server := range view.Servers {
+		switch {
+		case !server.Healthy && server.Reason != "":
+			list = append(list, server.Name+": "+server.Reason)
+		case !server.Synced && server.Problem != "":
+			list = append(list, server.Name+": "+server.Problem)
+		case !server.Synced:
+			list = append(list, server.Name+" has not said yet what it serves")
+		}
+	}
+	return strings.Join(list, "; ")
 }
 
 // Synced reports whether every kube-apiserver is healthy and requests are served
 // by what all of them said of themselves.
 func (s *Server) Synced() bool {
-	for _, server := range s.state.Load().view.Servers {
+	view := s.state.Load().view
+	if view.Generation != s.cfg.Upstreams.View().Generation {
+		return false
+	}
+	for _, server := range view.Servers {
 		if !server.Healthy || !server.Synced {
 			return false
 		}

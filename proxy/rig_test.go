@@ -36,6 +36,12 @@ type rig struct {
 // pairs of name and content, and waits until it knows what all of them serve.
 func start(t *testing.T, files map[string]string, library []string, upstreams ...*recorder) *rig {
 	t.Helper()
+	return startWith(t, proxy.Config{}, files, library, upstreams...)
+}
+
+// startWith is start with settings of the proxy.
+func startWith(t *testing.T, settings proxy.Config, files map[string]string, library []string, upstreams ...*recorder) *rig {
+	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
@@ -48,7 +54,7 @@ func start(t *testing.T, files map[string]string, library []string, upstreams ..
 	}
 	r := &rig{t: t, access: &lockedBuffer{}}
 	cfg := upstream.Config{
-		ProbeInterval: 50 * time.Millisecond, DiscoveryInterval: 50 * time.Millisecond,
+		ProbeInterval: 50 * time.Millisecond, ProbeTimeout: 300 * time.Millisecond, DiscoveryInterval: 50 * time.Millisecond,
 		Log:      slog.New(slog.DiscardHandler),
 		OnChange: func(*upstream.View) { r.proxy.Changed() },
 	}
@@ -59,11 +65,11 @@ func start(t *testing.T, files map[string]string, library []string, upstreams ..
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.proxy, err = proxy.New(proxy.Config{
-		Policies: constantly(set), Upstreams: pool,
-		Log:       slog.New(slog.NewTextHandler(testWriter{t}, nil)),
-		AccessLog: slog.New(slog.NewJSONHandler(r.access, nil)),
-	})
+	settings.Policies, settings.Upstreams = constantly(set), pool
+	settings.HungTime = 200 * time.Millisecond
+	settings.Log = slog.New(slog.NewTextHandler(testWriter{t}, nil))
+	settings.AccessLog = slog.New(slog.NewJSONHandler(r.access, nil))
+	r.proxy, err = proxy.New(settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +103,9 @@ func start(t *testing.T, files map[string]string, library []string, upstreams ..
 	}
 	return r
 }
+
+// proxyLimits are settings with a budget for held bodies, in bytes.
+func proxyLimits(held int64) proxy.Config { return proxy.Config{MaxHeldBodies: held} }
 
 func constantly[T any](v T) func() T { return func() T { return v } }
 
@@ -186,8 +195,15 @@ type recorder struct {
 	answer   func(request) string
 	listener net.Listener
 
+	// subresources are more of them than status, by resource; ready is what
+	// /readyz answers. Both may be set before start.
+	subresources map[string][]string
+	ready        func() string
+	openapi      func(target string) string
+
 	mu       sync.Mutex
 	requests []request
+	conns    []net.Conn
 	closed   chan struct{} // one token for each connection that its client closed
 }
 
@@ -221,6 +237,9 @@ func record(t *testing.T, name, version string, serves []served, answer func(req
 			if err != nil {
 				return
 			}
+			u.mu.Lock()
+			u.conns = append(u.conns, conn)
+			u.mu.Unlock()
 			go u.serve(conn)
 		}
 	}()
@@ -280,6 +299,8 @@ func (u *recorder) serve(conn net.Conn) {
 // control answers what MVP itself asks for.
 func (u *recorder) control(target string) (string, bool) {
 	switch {
+	case target == "/readyz" && u.ready != nil:
+		return u.ready(), true
 	case target == "/readyz":
 		return respond(200, "text/plain", "ok"), true
 	case target == "/version":
@@ -288,6 +309,8 @@ func (u *recorder) control(target string) (string, bool) {
 		return u.discovery(true), true
 	case target == "/apis":
 		return u.discovery(false), true
+	case strings.HasPrefix(target, "/openapi/") && u.openapi != nil:
+		return u.openapi(target), true
 	case strings.HasPrefix(target, "/openapi/"), strings.HasPrefix(target, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"):
 		return respond(404, "text/plain", "404 page not found\n"), true
 	}
@@ -304,14 +327,18 @@ func (u *recorder) discovery(core bool) string {
 		if groups[s.group] == nil {
 			groups[s.group] = map[string][]any{}
 		}
+		subresources := []any{m{
+			"subresource": "status", "verbs": []string{"get", "patch", "update"},
+			"responseKind": m{"group": s.group, "version": s.version, "kind": s.kind},
+		}}
+		for _, name := range u.subresources[s.resource] {
+			subresources = append(subresources, m{"subresource": name, "verbs": []string{"create", "get", "patch", "update"}})
+		}
 		groups[s.group][s.version] = append(groups[s.group][s.version], m{
 			"resource": s.resource, "scope": "Namespaced", "singularResource": strings.ToLower(s.kind),
 			"responseKind": m{"group": s.group, "version": s.version, "kind": s.kind},
 			"verbs":        []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
-			"subresources": []any{m{
-				"subresource": "status", "verbs": []string{"get", "patch", "update"},
-				"responseKind": m{"group": s.group, "version": s.version, "kind": s.kind},
-			}},
+			"subresources": subresources,
 		})
 	}
 	items := []any{}
@@ -327,6 +354,15 @@ func (u *recorder) discovery(core bool) string {
 		u.t.Error(err)
 	}
 	return respond(200, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", string(body))
+}
+
+// hangUp closes every connection.
+func (u *recorder) hangUp() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, conn := range u.conns {
+		conn.Close()
+	}
 }
 
 // got returns the clients' requests so far.

@@ -81,11 +81,11 @@ func (x *exchange) capable() ([]*upstream.State, error) {
 		return nil, unavailable("no kube-apiserver behind the proxy is healthy; see /upstreams of its admin listener for the reasons")
 	}
 	if !x.req.IsResource {
-		return x.capableOfPath(healthy), nil
+		return x.capableOfPath(healthy)
 	}
 	want := x.wanted()
 	if servers := x.reachable(x.st.healthy[want]); len(servers) > 0 {
-		return servers, nil
+		return x.capableOfVerb(servers, want), nil
 	}
 	if x.st.merged == nil || x.st.merged.Empty() {
 		return nil, unavailable("no kube-apiserver has said yet what it serves")
@@ -93,29 +93,55 @@ func (x *exchange) capable() ([]*upstream.State, error) {
 	if servers := x.st.known[want]; len(servers) > 0 {
 		return nil, unavailable("%s is served by %s, which cannot be reached now", gvr(want), servers[0].Name)
 	}
+	for _, server := range x.st.view.Servers {
+		if !server.Synced {
+			return nil, unavailable("%s may be served by %s, which has not said yet what it serves; if that server is gone for good, take it out of the configuration",
+				gvr(want), server.Name)
+		}
+	}
 	return healthy, nil
+}
+
+// capableOfVerb narrows the servers of a resource to those that have the
+// subresource and the verb, too: a newer one may have pods/resize when an older
+// one has pods only. When none has, any says so in its own words.
+func (x *exchange) capableOfVerb(servers []*upstream.State, want resource) []*upstream.State {
+	capable := func(s *upstream.State) bool {
+		return s.ServesVerb(want.group, want.version, want.name, x.req.Subresource, x.req.Verb)
+	}
+	if !slices.ContainsFunc(servers, capable) {
+		return servers
+	}
+	if !slices.ContainsFunc(servers, func(s *upstream.State) bool { return !capable(s) }) {
+		return servers
+	}
+	return slices.DeleteFunc(slices.Clone(servers), func(s *upstream.State) bool { return !capable(s) })
 }
 
 // capableOfPath chooses for what is not a resource. /version comes from the
 // lowest version, so that a client picks what every server can do; an OpenAPI
 // document from a server that has it.
-func (x *exchange) capableOfPath(healthy []*upstream.State) []*upstream.State {
+func (x *exchange) capableOfPath(healthy []*upstream.State) ([]*upstream.State, error) {
 	switch x.req.Path {
 	case "/version", "/version/":
 		return slices.SortedStableFunc(slices.Values(healthy), func(a, b *upstream.State) int {
 			return versionOf(a).Compare(versionOf(b))
-		})[:1]
+		})[:1], nil
 	case "/openapi/v2":
 		return slices.SortedStableFunc(slices.Values(healthy), func(a, b *upstream.State) int {
 			return versionOf(b).Compare(versionOf(a))
-		})[:1]
+		})[:1], nil
 	}
 	if path, ok := openAPIPath(x.req.Path); ok {
-		if servers := x.st.openapi.serversOf(healthy, path, x.req.Query); len(servers) > 0 {
-			return servers
+		servers, listed := x.st.openapi.serversOf(healthy, path, x.req.Query)
+		if listed && len(servers) == 0 {
+			return nil, unavailable("no kube-apiserver that has the OpenAPI document of %s can be reached now", path)
+		}
+		if listed {
+			return servers, nil
 		}
 	}
-	return healthy
+	return healthy, nil
 }
 
 // guardRank puts the newest servers first for writes of a kind that the servers
@@ -167,19 +193,13 @@ func routeView(server *upstream.State) *engine.Upstream {
 		Inflight:  server.Inflight(),
 		Latency:   server.Latency,
 		Serves: func(gv, name string) bool {
-			group, version := splitGroupVersion(gv)
+			group, version, ok := strings.Cut(gv, "/")
+			if !ok { // the core group: "v1"
+				group, version = "", gv
+			}
 			return server.Serves(group, version, name)
 		},
 	}
-}
-
-func splitGroupVersion(gv string) (group, version string) {
-	for i := range len(gv) {
-		if gv[i] == '/' {
-			return gv[:i], gv[i+1:]
-		}
-	}
-	return "", gv
 }
 
 func groupVersion(r resource) string {

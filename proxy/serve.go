@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +35,10 @@ type exchange struct {
 	ctx    context.Context // done when the client leaves
 	cancel context.CancelFunc
 
+	endTrip context.CancelCauseFunc // of the last round trip; may be nil
+
 	req    engine.Request
+	who    identity
 	header wire.Header // the lines that go upstream
 	body   body
 
@@ -61,7 +66,7 @@ func (s *Server) Handle(in *front.Request) *front.Response {
 func (s *Server) begin(in *front.Request) *exchange {
 	x := &exchange{s: s, st: s.state.Load(), in: in, start: time.Now()}
 	x.ctx, x.cancel = context.WithCancel(context.Background())
-	x.body.init(in)
+	x.body.init(in, &s.bodies)
 	s.metrics.inflight.Inc()
 	return x
 }
@@ -75,11 +80,21 @@ func (x *exchange) respond() (resp *front.Response) {
 		}
 	}()
 	resp, err := x.exchange()
-	if err != nil {
-		return x.fail(err)
+	switch {
+	case err == nil:
+		return resp
+	case x.ending.ended():
+		return x.fail(errEnded)
 	}
-	return resp
+	return x.fail(err)
 }
+
+// errDraining is what /readyz says while the proxy leaves, errEnded what a stream
+// is answered that was told to end before it had begun.
+var (
+	errDraining = unavailable("the proxy is shutting down")
+	errEnded    = unavailable("the proxy or its server is shutting down; ask again")
+)
 
 // maxAttempts bounds on how many servers a request is tried.
 const maxAttempts = 3
@@ -96,7 +111,10 @@ func (x *exchange) exchange() (*front.Response, error) {
 	}
 	x.guard()
 	if x.s.draining.Load() && x.req.DecodedPath == "/readyz" {
-		return nil, unavailable("the proxy is shutting down")
+		return nil, errDraining
+	}
+	if err := x.authenticate(); err != nil {
+		return nil, err
 	}
 	for attempt := 1; ; attempt++ {
 		resp, err := x.attempt()
@@ -128,20 +146,44 @@ func (x *exchange) attempt() (*front.Response, error) {
 	if x.conv != nil {
 		return x.converted()
 	}
-	if err := x.forward(x.outbound(x.in.Target, x.body.reader(), x.in.ContentLength)); err != nil {
+	body, err := x.body.reader()
+	if err != nil {
+		return nil, err
+	}
+	if err := x.forward(x.outbound(x.in.Target, body, x.in.ContentLength)); err != nil {
 		return nil, err
 	}
 	return x.pass(), nil
 }
 
 // again reports whether the request may go to another server after err: when it
-// is certain that nothing can have been executed, or when it only reads.
+// is certain that nothing can have been executed, or when it only reads. A server
+// that takes too long has the request still; another one would only have it too.
 func (x *exchange) again(err error) bool {
 	var up *upstream.Error
 	if x.ctx.Err() != nil || !errors.As(err, &up) || !x.body.repeatable() {
 		return false
 	}
-	return !up.Sent || readOnly(x.in.Method)
+	switch {
+	case up.Op == upstream.OpRequest, up.Op == upstream.OpRequestBody: // not the server's fault
+		return false
+	case !up.Sent:
+		return true
+	}
+	return !up.Timeout && x.reads()
+}
+
+// reads reports whether the request changes nothing wherever it is executed. A GET
+// of exec, attach or proxy does: it is how a WebSocket asks for them.
+func (x *exchange) reads() bool {
+	if !readOnly(x.in.Method) || x.upgrade() {
+		return false
+	}
+	switch x.req.Verb {
+	case "get", "list", "watch":
+		return x.req.Subresource == "" || x.req.Subresource == "status" || x.req.Subresource == "scale"
+	}
+	return false
 }
 
 // parse says what the request asks for.
@@ -162,6 +204,8 @@ func (x *exchange) guard() {
 	after := goneDelay
 	if x.long() {
 		after = 0
+	}
+	if x.endless() {
 		x.s.streams.add(x)
 	}
 	x.in.OnGone(x.cancel, after)
@@ -179,10 +223,28 @@ func (x *exchange) long() bool {
 	return x.req.Verb == "proxy"
 }
 
+// endless reports whether the answer goes on until somebody ends it, so that a
+// shutdown may: a client takes its end for an end. What is long but has an end of
+// its own, such as a download through a proxied service, may finish.
+func (x *exchange) endless() bool {
+	return x.req.Verb == "watch" || x.req.Subresource == "log" && x.follows()
+}
+
+// follows reports whether a log is asked for with follow.
+func (x *exchange) follows() bool {
+	query, err := url.ParseQuery(x.req.Query)
+	if err != nil {
+		return false
+	}
+	follow, err := strconv.ParseBool(query.Get("follow"))
+	return err == nil && follow
+}
+
 // decide asks the policies.
 func (x *exchange) decide() error {
 	decision, err := x.st.set.Decide(&engine.Input{
 		Request: &x.req,
+		User:    x.user,
 		Object:  x.object,
 		Cluster: x.st.cluster,
 		Served:  x.served,
@@ -195,7 +257,7 @@ func (x *exchange) decide() error {
 	x.conv = decision.Conversion
 	if d := decision.Denied; d != nil {
 		return &statusError{
-			code: http.StatusForbidden, reason: metav1.StatusReasonForbidden,
+			code: http.StatusForbidden, reason: metav1.StatusReasonForbidden, err: &deniedError{d.Policy},
 			message: fmt.Sprintf("%s: denied by policy %q: %s", x.req.String(), d.Policy, d.Message),
 		}
 	}
@@ -212,16 +274,29 @@ func (x *exchange) outbound(target string, body io.Reader, length int64) *upstre
 		Body:          body,
 		ContentLength: length,
 		Long:          x.long(),
+		Credential:    x.who.credential,
 	}
 }
 
-// forward sends out to the server that was chosen.
+// forward sends out to the server that was chosen. A request that only reads is
+// taken away from a server that stops answering its health checks.
 func (x *exchange) forward(out *upstream.Request) error {
-	answer, err := x.server.Server.RoundTrip(x.ctx, out)
+	out.Credential = x.who.credential // whoever made it: all requests of an exchange are one client's
+	ctx := x.ctx
+	if healthy := x.st.alive[x.server.Name]; healthy != nil && x.reads() {
+		trip, cancel := context.WithCancelCause(ctx)
+		x.endTrip = cancel // the body is read until the end of the exchange
+		ctx = trip
+		defer context.AfterFunc(healthy, func() { cancel(errServerDown) })()
+	}
+	answer, err := x.server.Server.RoundTrip(ctx, out)
 	if err != nil {
 		return err
 	}
 	x.answer = answer
+	if x.endless() {
+		x.s.streams.on(x, x.server.Name)
+	}
 	return nil
 }
 
@@ -251,7 +326,7 @@ func (x *exchange) answerHeader() wire.Header {
 	length := h.Get("Content-Length")
 	h.EndToEnd(nil)
 	h.DelName("Content-Length")
-	if length != "" && (x.in.Method == http.MethodHead || x.answer.Status == http.StatusNotModified) {
+	if length != "" && x.conv == nil && (x.in.Method == http.MethodHead || x.answer.Status == http.StatusNotModified) {
 		h.Add("Content-Length", length) // of the body that a GET would have had
 	}
 	for _, w := range x.warnings {
@@ -268,19 +343,21 @@ const copyBuffer = 32 << 10
 func (x *exchange) copyBody(w io.Writer) error {
 	buf := copyBuffers.Get().(*[copyBuffer]byte)
 	defer copyBuffers.Put(buf)
-	events := newFrames(x.answer.Header.Get("Content-Type"))
+	// An encoded event's end cannot be seen.
+	events, plain := newFrames(x.answer.Header.Get("Content-Type")), !x.answer.Header.Has("Content-Encoding")
 	for {
 		n, err := x.answer.Body.Read(buf[:])
 		if n > 0 {
+			events.pass(buf[:n])
+			end := plain && x.req.Verb == "watch" && x.ending.at(events.whole())
 			if _, err := w.Write(buf[:n]); err != nil {
 				return err
 			}
-			events.pass(buf[:n])
-			if x.req.Verb == "watch" && x.ending.at(events.whole()) {
+			if end {
 				return nil
 			}
 		}
-		if errors.Is(err, io.EOF) || (err != nil && x.ending.ended()) {
+		if errors.Is(err, io.EOF) || err != nil && x.ending.ended() {
 			return nil
 		}
 		if err != nil {
@@ -297,6 +374,10 @@ func (x *exchange) end(status int, written int64, err error) {
 		_ = x.answer.Body.Close()
 	}
 	x.cancel()
+	if x.endTrip != nil {
+		x.endTrip(nil)
+	}
+	x.body.release()
 	x.s.streams.remove(x)
 	if x.err == nil {
 		x.err = err
@@ -307,10 +388,16 @@ func (x *exchange) end(status int, written int64, err error) {
 }
 
 // object is the request's body in JSON, for policies that look into it.
+//
+// What goes to a proxied service is no object. A form that cannot be read is
+// refused rather than passed over, or it would be the way round a policy.
 func (x *exchange) object() ([]byte, error) {
+	if !x.req.IsResource || x.req.Subresource == "proxy" || x.upgrade() {
+		return nil, nil
+	}
 	raw, err := x.body.bytes(x.s.cfg.MaxBody)
 	if err != nil || len(bytes.TrimSpace(raw)) == 0 {
 		return nil, err
 	}
-	return toJSON(raw, x.req.ContentType)
+	return x.toJSON(raw)
 }

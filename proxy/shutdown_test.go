@@ -10,7 +10,7 @@ import (
 )
 
 // A shutdown ends a watch after a whole event, plain and converted, and in a way
-// that a client takes for the end. FIELD-REPORTS 5.10.
+// that a client takes for the end. 5.10.
 func TestShutdownEndsWatches(t *testing.T) {
 	for name, path := range map[string]string{
 		"plain": "/apis/acme.io/v1/things", "converted": "/apis/acme.io/v1beta1/things",

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"context"
+
 	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/proxy/discovery"
 	"github.com/mixed-version-proxy/mvp/proxy/upstream"
@@ -19,6 +21,9 @@ type state struct {
 	// healthy are the servers that serve a resource and take requests now;
 	// known those that serve it as far as anyone remembers.
 	healthy, known map[resource][]*upstream.State
+
+	// alive has for each healthy server a context that ends with its health.
+	alive map[string]context.Context
 
 	cluster engine.Cluster
 

@@ -1,17 +1,20 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/engine/convert"
+	"github.com/mixed-version-proxy/mvp/engine/source"
 	"github.com/mixed-version-proxy/mvp/proxy/front"
 	"github.com/mixed-version-proxy/mvp/proxy/upstream"
 	"github.com/mixed-version-proxy/mvp/proxy/wire"
@@ -37,6 +40,12 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.message }
 func (e *statusError) Unwrap() error { return e.err }
+
+// deniedError says which policy refused a request. What the policy says may show
+// values of the object, so that is the client's only.
+type deniedError struct{ policy string }
+
+func (e *deniedError) Error() string { return fmt.Sprintf("denied by policy %q", e.policy) }
 
 // unavailable is the answer when a request could be served, but not now.
 func unavailable(format string, args ...any) *statusError {
@@ -79,7 +88,9 @@ func toStatus(err error) *statusError {
 	}
 	var eval *engine.EvalError
 	if errors.As(err, &eval) {
-		return &statusError{code: http.StatusInternalServerError, reason: statusPolicyFailed, message: err.Error(), err: err}
+		told := *eval
+		told.Pos = forClients(told.Pos)
+		return &statusError{code: http.StatusInternalServerError, reason: statusPolicyFailed, message: told.Error(), err: err}
 	}
 	var conversion *convert.Error
 	if errors.As(err, &conversion) {
@@ -98,7 +109,16 @@ func toStatus(err error) *statusError {
 	}
 }
 
-func conversionStatus(e *convert.Error) *statusError {
+// forClients leaves out of a position where on the proxy's machine the file is.
+func forClients(pos source.Pos) source.Pos {
+	pos.File = filepath.Base(pos.File)
+	return pos
+}
+
+func conversionStatus(failed *convert.Error) *statusError {
+	told := *failed
+	told.Pos = forClients(told.Pos)
+	e := &told
 	if !e.Invalid {
 		return &statusError{code: http.StatusInternalServerError, reason: statusPolicyFailed, message: e.Error(), err: e}
 	}
@@ -138,17 +158,6 @@ func upstreamStatus(e *upstream.Error) *statusError {
 func (x *exchange) fail(err error) *front.Response {
 	status := toStatus(err)
 	x.err = err
-	body, marshalErr := json.Marshal(metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusFailure,
-		Message:  status.message,
-		Reason:   status.reason,
-		Details:  x.details(status),
-		Code:     int32(status.code),
-	})
-	if marshalErr != nil { // a Status has only strings and numbers
-		panic(marshalErr)
-	}
 	header := wire.Header{
 		{Name: "Content-Type", Value: "application/json"},
 		{Name: "Cache-Control", Value: "no-cache, private"},
@@ -156,17 +165,37 @@ func (x *exchange) fail(err error) *front.Response {
 	if status.retryAfter > 0 {
 		header.Add("Retry-After", strconv.Itoa(status.retryAfter))
 	}
-	return &front.Response{Status: status.code, Header: header, Bytes: append(body, '\n'), NoBody: x.in.Method == http.MethodHead}
+	return &front.Response{Status: status.code, Header: header, Bytes: append(x.statusBody(status), '\n'), NoBody: x.in.Method == http.MethodHead}
+}
+
+// statusBody writes a Status as JSON.
+func (x *exchange) statusBody(status *statusError) []byte {
+	body, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure,
+		Message:  status.message,
+		Reason:   status.reason,
+		Details:  x.details(status),
+		Code:     int32(status.code),
+	})
+	if err != nil { // a Status has only strings and numbers
+		panic(err)
+	}
+	return body
 }
 
 func (x *exchange) details(status *statusError) *metav1.StatusDetails {
 	if !x.req.IsResource && status.retryAfter == 0 && len(status.causes) == 0 {
 		return nil
 	}
+	kind := x.req.Resource
+	if status.reason == metav1.StatusReasonInvalid && x.conv != nil { // as kube-apiserver names what is invalid
+		kind = cmp.Or(x.st.kind(x.conv.From), kind)
+	}
 	return &metav1.StatusDetails{
 		Name:              x.req.Name,
 		Group:             x.req.Group,
-		Kind:              x.req.Resource,
+		Kind:              kind,
 		Causes:            status.causes,
 		RetryAfterSeconds: int32(status.retryAfter),
 	}

@@ -43,7 +43,12 @@ type lab struct {
 // on it.
 func startLab(t *testing.T) *lab {
 	t.Helper()
-	l := &lab{ControlPlane: labtest.Start(t, controlplane.Config{}), clients: labtest.Clients(t), home: t.TempDir()}
+	return startLabWith(t, controlplane.Config{})
+}
+
+func startLabWith(t *testing.T, cfg controlplane.Config) *lab {
+	t.Helper()
+	l := &lab{ControlPlane: labtest.Start(t, cfg), clients: labtest.Clients(t), home: t.TempDir()}
 	l.binary = filepath.Join(t.TempDir(), "mvp")
 	build := exec.Command("go", "build", "-o", l.binary, "../../cmd/mvp")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -89,6 +94,15 @@ type mvp struct {
 // is ready.
 func (l *lab) serve(t *testing.T, files map[string]string, library ...string) *mvp {
 	t.Helper()
+	if len(library) == 0 {
+		return l.serveWith(t, files)
+	}
+	return l.serveWith(t, files, "--library", strings.Join(library, ","))
+}
+
+// serveWith is serve with more flags.
+func (l *lab) serveWith(t *testing.T, files map[string]string, flags ...string) *mvp {
+	t.Helper()
 	m := &mvp{t: t, lab: l, policies: t.TempDir(), log: &lines{}}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(m.policies, name), []byte(content), 0o600); err != nil {
@@ -106,10 +120,7 @@ func (l *lab) serve(t *testing.T, files map[string]string, library ...string) *m
 		"--upstream-ca-file", l.Files().CA, "--upstream-token-file", token,
 		"--tls-cert-file", cert, "--tls-private-key-file", key, "--policies", m.policies,
 	}
-	if len(library) > 0 {
-		args = append(args, "--library", strings.Join(library, ","))
-	}
-	cmd := exec.Command(l.binary, args...)
+	cmd := exec.Command(l.binary, append(args, flags...)...)
 	cmd.Stderr = m.log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -20,11 +20,12 @@ import (
 // serveOptions are the flags of `mvp serve`. Names follow kube-apiserver where
 // it has one.
 type serveOptions struct {
-	policies  policies.Options
-	upstreams []string
-	upstream  upstream.Config
-	front     front.Config
-	maxBody   int64
+	policies         policies.Options
+	upstreams        []string
+	upstream         upstream.Config
+	front            front.Config
+	identity         identityOptions
+	maxBody, maxHeld int64
 
 	listen, adminListen string
 	certFile, keyFile   string
@@ -44,7 +45,11 @@ func serveCommand(std streams) *cobra.Command {
 
 MVP needs a credential of its own to see what each kube-apiserver serves
 (--upstream-token-file or --upstream-client-cert-file). What clients send is
-forwarded with their own credentials, never with MVP's.`,
+forwarded with their own bearer tokens, never with MVP's.
+
+A client certificate ends at MVP. With --client-ca-file MVP verifies it, and tells
+the kube-apiservers who the client is: as a front proxy (--proxy-client-cert-file),
+or by impersonation (--impersonate).`,
 		Example: `  mvp serve --upstream https://10.0.0.1:6443 --upstream https://10.0.0.2:6443 \
     --upstream-ca-file ca.crt --upstream-token-file token --policies /etc/mvp/policies`,
 		Args: cobra.NoArgs,
@@ -69,8 +74,10 @@ forwarded with their own credentials, never with MVP's.`,
 	f.StringVar(&o.keyFile, "tls-private-key-file", "", "the key of --tls-cert-file")
 	f.StringVar(&o.certDir, "cert-dir", "mvp-certs", "where a self-signed certificate is kept: mvp.crt and mvp.key")
 	f.StringSliceVar(&o.certHosts, "cert-hosts", nil, "names and addresses of the self-signed certificate, beside localhost")
+	o.identity.flags(cmd, &o.upstream)
 	f.IntVar(&o.front.MaxHeadBytes, "max-header-bytes", front.DefaultMaxHeadBytes, "largest head of a client's request, in bytes; above it 431")
 	f.Int64Var(&o.maxBody, "max-body-bytes", proxy.DefaultMaxBody, "largest body that a policy converts or looks into, in bytes; above it 413")
+	f.Int64Var(&o.maxHeld, "max-held-body-bytes", proxy.DefaultMaxHeldBodies, "memory that the bodies held at one moment may take together, in bytes; above it 429")
 	f.DurationVar(&o.front.HandshakeTimeout, "handshake-timeout", front.DefaultHandshakeTimeout, "time a client may take for its TLS handshake")
 	f.DurationVar(&o.front.HeadTimeout, "header-timeout", front.DefaultHeadTimeout, "time a client may take for the head of a request")
 	f.DurationVar(&o.front.IdleTimeout, "idle-timeout", front.DefaultIdleTimeout, "time a client's connection may wait for its next request; streams have no limit")
@@ -94,12 +101,16 @@ func serve(ctx context.Context, std streams, o serveOptions) error {
 	if o.upstream.Servers, err = parseUpstreams(o.upstreams); err != nil {
 		return err
 	}
+	identity, err := o.identity.config(&o.upstream, log)
+	if err != nil {
+		return err
+	}
 	certificates, err := o.certificates(log)
 	if err != nil {
 		return err
 	}
 	cfg := stackConfig{
-		policies: o.policies, upstream: o.upstream, certificates: certificates, front: o.front, maxBody: o.maxBody,
+		policies: o.policies, upstream: o.upstream, certificates: certificates, front: o.front, identity: identity, maxBody: o.maxBody, maxHeld: o.maxHeld,
 		listen: o.listen, adminListen: o.adminListen, delay: o.delay, grace: o.grace, log: log,
 	}
 	if o.accessLog {
@@ -142,7 +153,7 @@ func (o *serveOptions) certificates(log *slog.Logger) (*front.Certificates, erro
 		}
 		log.Info("using a self-signed certificate", "file", certFile)
 	}
-	return front.LoadCertificates(front.CertificateFiles{CertFile: certFile, KeyFile: keyFile}, log)
+	return front.LoadCertificates(front.CertificateFiles{CertFile: certFile, KeyFile: keyFile, ClientCAFile: o.identity.clientCAFile}, log)
 }
 
 // selfSignedHosts are the names a self-signed certificate is good for: those

@@ -24,11 +24,12 @@ import (
 
 // stackConfig is what a running MVP is made of.
 type stackConfig struct {
-	policies     policies.Options
-	upstream     upstream.Config
-	certificates *front.Certificates
-	front        front.Config // Handler, Certificates and Log are set here
-	maxBody      int64
+	policies         policies.Options
+	upstream         upstream.Config
+	certificates     *front.Certificates
+	front            front.Config // Handler, Certificates and Log are set here
+	identity         proxy.Identity
+	maxBody, maxHeld int64
 
 	listen, adminListen string // addresses
 	delay, grace        time.Duration
@@ -64,20 +65,20 @@ func newStack(cfg stackConfig) (*stack, error) {
 	cfg.upstream.Log = cfg.log
 	cfg.upstream.OnChange = func(*upstream.View) { changed() }
 	if s.pool, err = upstream.New(cfg.upstream); err != nil {
-		return nil, err
+		return nil, &exitError{exitUsage, err}
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		policyMetrics{store})
 	s.proxy, err = proxy.New(proxy.Config{
-		Policies: store.Current, Upstreams: s.pool, MaxBody: cfg.maxBody,
+		Policies: store.Current, Upstreams: s.pool, Identity: cfg.identity, MaxBody: cfg.maxBody, MaxHeldBodies: cfg.maxHeld,
 		Log: cfg.log, AccessLog: cfg.accessLog, Metrics: registry,
 	})
 	if err != nil {
-		return nil, err
+		return nil, &exitError{exitUsage, err}
 	}
 	if err := s.newFront(registry); err != nil {
-		return nil, err
+		return nil, &exitError{exitUsage, err}
 	}
 	s.admin = &http.Server{
 		Handler: s.proxy.Admin(proxy.AdminConfig{
@@ -134,7 +135,7 @@ func (s *stack) run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-groupCtx.Done(): // another part failed
 		}
-		s.shutdown()
+		s.shutdown(ctx.Err() != nil)
 		stop()
 		return nil
 	})
@@ -142,11 +143,14 @@ func (s *stack) run(ctx context.Context) error {
 }
 
 // shutdown says that MVP is not ready, gives load balancers the time to see it,
-// and then ends what is under way.
-func (s *stack) shutdown() {
-	s.cfg.log.Info("shutting down", "delay", s.cfg.delay, "grace", s.cfg.grace)
+// and then ends what is under way. Nobody sees it where a part failed: asked is
+// false.
+func (s *stack) shutdown(asked bool) {
+	s.cfg.log.Info("shutting down", "delay", s.cfg.delay.String(), "grace", s.cfg.grace.String())
 	s.proxy.Drain()
-	time.Sleep(s.cfg.delay)
+	if asked {
+		time.Sleep(s.cfg.delay)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.grace)
 	defer cancel()
 	s.proxy.EndStreams()

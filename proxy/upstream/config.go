@@ -25,14 +25,21 @@ type Config struct {
 
 	// ClientCertFile and ClientKeyFile are MVP's own client certificate, PEM, both
 	// or neither. Connections for MVP's own requests present it; connections for
-	// clients' requests do not, unless a Request says OwnCertificate. The files are
+	// clients' requests do not, unless a Request says OwnCredential. The files are
 	// read again when their content changes.
 	ClientCertFile, ClientKeyFile string
 
 	// TokenFile holds MVP's own bearer token and is read again when it changes.
-	// Token is the same as a value; the file wins. They are sent with MVP's own
-	// requests only.
+	// Token is the same as a value; the file wins. They are sent as the certificate
+	// is.
 	TokenFile, Token string
+
+	// FrontProxyCertFile and FrontProxyKeyFile are the client certificate, PEM, both
+	// or neither, at which the servers believe who a request says that it comes from
+	// (their --requestheader-client-ca-file). Connections present it for a Request
+	// that says FrontProxyCredential. The files are read again when their content
+	// changes.
+	FrontProxyCertFile, FrontProxyKeyFile string
 
 	// InsecureSkipTLSVerify accepts any server certificate. Whoever stands between
 	// MVP and a server can then read every client's token. Default false.
@@ -63,12 +70,13 @@ type Config struct {
 
 	// HeaderTimeout is how long a server may take from the last byte of a request
 	// to the last byte of the answer's head, and how long it may refuse to take one
-	// piece of a request. It never limits a body. Default 75 s, above the 60 s that
-	// kube-apiserver gives a request by default.
+	// piece of a request. It never limits a body, nor the wait for the head of a
+	// Long request. Default 75 s, above the 60 s that kube-apiserver gives a request
+	// by default.
 	HeaderTimeout time.Duration
 
 	// MaxIdlePerServer is how many unused connections are kept, for each of the
-	// kinds of connections (short, long; with and without MVP's certificate).
+	// kinds of connections (short, long; with each credential).
 	// Default 256.
 	MaxIdlePerServer int
 
@@ -111,6 +119,9 @@ func (cfg Config) complete() (Config, error) {
 	}
 	if (cfg.ClientCertFile == "") != (cfg.ClientKeyFile == "") {
 		errs = append(errs, errors.New("a client certificate needs both its certificate file and its key file"))
+	}
+	if (cfg.FrontProxyCertFile == "") != (cfg.FrontProxyKeyFile == "") {
+		errs = append(errs, errors.New("a front-proxy certificate needs both its certificate file and its key file"))
 	}
 	for _, d := range []struct {
 		name     string

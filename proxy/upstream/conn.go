@@ -36,8 +36,8 @@ type conn struct {
 
 // connKind tells connections apart that must not serve each other's requests.
 type connKind struct {
-	own  bool // presents MVP's own client certificate
-	long bool // for Long requests
+	credential Credential
+	long       bool // for Long requests
 }
 
 // Read notes what the checks of reuse want to know. It is called through br.
@@ -86,7 +86,7 @@ func (s *Server) handshake(ctx context.Context, c *conn) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.HandshakeTimeout)
 	defer cancel()
 	material := s.secrets.current()
-	client := tls.Client(c.raw, s.tlsConfig(material, c.kind.own))
+	client := tls.Client(c.raw, s.tlsConfig(material, c.kind.credential))
 	if err := client.HandshakeContext(ctx); err != nil {
 		return err
 	}

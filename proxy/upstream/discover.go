@@ -93,9 +93,9 @@ func (m *member) discover(ctx context.Context) bool {
 	groups := append(append([]apidiscoveryv2.APIGroupDiscovery(nil), m.discovery.core.groups...), m.discovery.all.groups...)
 	m.update(func(s *State) bool {
 		changed = changed || !s.Synced
-		significant := changed || s.Stale != !s.Healthy || version.differs(s)
+		significant := changed || s.Problem != "" || s.Stale != !s.Healthy || version.differs(s)
 		version.apply(s)
-		s.Synced, s.Stale = true, !s.Healthy
+		s.Synced, s.Stale, s.Problem = true, !s.Healthy, ""
 		if changed {
 			s.Groups, s.index = groups, indexGroups(groups)
 		}
@@ -114,8 +114,8 @@ func (m *member) discoveryFailed(ctx context.Context, err error) {
 		return // the pool ends
 	}
 	m.update(func(s *State) bool {
-		changed := s.Synced && !s.Stale
-		s.Stale = s.Synced
+		changed := s.Synced && !s.Stale || s.Problem != err.Error()
+		s.Stale, s.Problem = s.Synced, err.Error()
 		return changed
 	})
 	if problem := err.Error(); problem != m.discovery.problem {

@@ -75,12 +75,12 @@ func preview(s string) string {
 
 // TooLargeError is a document of a server that is larger than MVP will hold.
 type TooLargeError struct {
-	Target string
-	Limit  int64 // bytes
+	Method, Target string
+	Limit          int64 // bytes
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("the answer to GET %s is larger than %d bytes", e.Target, e.Limit)
+	return fmt.Sprintf("the answer to %s %s is larger than %d bytes", e.Method, e.Target, e.Limit)
 }
 
 // isTimeout reports whether a time limit caused err.

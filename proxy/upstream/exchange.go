@@ -77,6 +77,9 @@ func (x *exchange) send(out []byte, streamed bool) (head, *Error) {
 	if writeErr == nil && streamed {
 		x.upload = startUpload(x.c, x.req, x.server.cfg.HeaderTimeout)
 	}
+	if x.req.Long { // a followed log has no head before its first line
+		_ = x.c.SetReadDeadline(time.Time{})
+	}
 	// Also after a failed write: the server may have answered and closed.
 	h, err := readFinalHead(x.c.br)
 	switch {

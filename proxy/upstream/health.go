@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,7 +37,8 @@ type member struct {
 	probed     chan struct{} // closed after the first round
 	probedOnce sync.Once
 
-	failures  int // of probes in a row; watchHealth's
+	told      atomic.Bool // the log has said whether the server is healthy
+	failures  int         // of probes in a row; watchHealth's
 	discovery discovery
 	details   details // watchDetails'
 }
@@ -130,6 +132,7 @@ func (m *member) markUp(ctx context.Context, when time.Time, took time.Duration)
 		return cameUp
 	})
 	if cameUp {
+		m.told.Store(true)
 		m.log.Info("upstream is healthy", "version", m.state().GitVersion)
 		wake(m.detailsNow)
 	}
@@ -152,7 +155,7 @@ func (m *member) markDown(reason string, when time.Time) (wentDown bool) {
 		}
 		return changed
 	})
-	if wentDown {
+	if wentDown || !m.told.Swap(true) { // also of one that has never been up
 		m.log.Warn("upstream is unhealthy", "reason", reason)
 	}
 	return wentDown

@@ -40,10 +40,8 @@ type Request struct {
 	// connections of short requests alone.
 	Long bool
 
-	// OwnCertificate sends the request over a connection that presents MVP's own
-	// client certificate. The server then takes the request for MVP's: use it only
-	// for requests that say on whose behalf they are made.
-	OwnCertificate bool
+	// Credential is what MVP presents of itself. Default: nothing.
+	Credential Credential
 
 	probe bool // MVP's own: neither counted nor held up by the requests of clients
 }

@@ -46,6 +46,9 @@ func New(cfg Config) (*Pool, error) {
 		if names[end.name] {
 			return nil, fmt.Errorf("two upstream servers are called %q: give them distinct names", end.name)
 		}
+		if cfg.FrontProxyCertFile != "" && !end.tls {
+			return nil, fmt.Errorf("cannot use upstream URL %q with a front-proxy certificate: want https, where it can be presented", sc.URL)
+		}
 		names[end.name] = true
 		m := newMember(p, i, end)
 		p.members = append(p.members, m)

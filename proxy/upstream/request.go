@@ -17,8 +17,6 @@ import (
 // answers early and reads no more.
 const inlineBodyBytes = 32 << 10
 
-var errNoCertificate = errors.New("OwnCertificate is set, but there is no client certificate to present")
-
 // check refuses what would not be one request on the wire. Whoever fills a Request
 // has checked its client's input before; this is the last line against smuggling.
 func (r *Request) check() error {
@@ -65,9 +63,10 @@ func putRequest(b *[]byte) {
 	}
 }
 
-// appendHead appends the request's head: the request line, Host, the given lines and
-// exactly one line of framing where the method or a body asks for one.
-func (r *Request) appendHead(b []byte, host string) []byte {
+// appendHead appends the request's head: the request line, Host, the given lines, the
+// token unless it is "", and exactly one line of framing where the method or a body
+// asks for one.
+func (r *Request) appendHead(b []byte, host, token string) []byte {
 	b = append(b, r.Method...)
 	b = append(b, ' ')
 	b = append(b, r.Target...)
@@ -81,6 +80,11 @@ func (r *Request) appendHead(b []byte, host string) []byte {
 		b = append(b, r.Header[i].Name...)
 		b = append(b, ": "...)
 		b = append(b, r.Header[i].Value...)
+		b = append(b, "\r\n"...)
+	}
+	if token != "" {
+		b = append(b, "Authorization: Bearer "...)
+		b = append(b, token...)
 		b = append(b, "\r\n"...)
 	}
 	switch {

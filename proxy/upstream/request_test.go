@@ -140,6 +140,5 @@ func TestRequestRefused(t *testing.T) {
 	f(Request{Method: "GET", Target: "/", Header: fields("X", "y\r\nz: 1")}, OpRequest, `bad header line "X"`)
 	f(Request{Method: "GET", Target: "/", ContentLength: -2}, OpRequest, "bad content length")
 	f(Request{Method: "PUT", Target: "/", ContentLength: 3}, OpRequest, "without a body")
-	f(Request{Method: "GET", Target: "/", OwnCertificate: true}, OpRequest, "no client certificate")
 	f(Request{Method: "PUT", Target: "/", ContentLength: 3, Body: strings.NewReader("ab")}, OpRequestBody, "unexpected EOF")
 }

@@ -24,7 +24,7 @@ func (s *Server) RoundTrip(ctx context.Context, req *Request) (*Response, error)
 	if err != nil {
 		return nil, err
 	}
-	kind := connKind{own: req.OwnCertificate, long: req.Long}
+	kind := connKind{credential: req.Credential, long: req.Long}
 	c := s.idle.get(kind)
 	if c == nil {
 		if c, err = s.dial(ctx, kind); err != nil {
@@ -55,11 +55,16 @@ func (s *Server) prepare(ctx context.Context, req *Request) (out *[]byte, stream
 	if err := req.check(); err != nil {
 		return nil, false, s.fail(ctx, OpRequest, false, err)
 	}
-	if req.OwnCertificate && s.secrets.current().cert == nil {
-		return nil, false, s.fail(ctx, OpRequest, false, errNoCertificate)
+	material := s.secrets.current()
+	if err := req.checkCredential(material); err != nil {
+		return nil, false, s.fail(ctx, OpRequest, false, err)
+	}
+	token := ""
+	if req.Credential == OwnCredential {
+		token = material.token
 	}
 	out = requests.Get().(*[]byte)
-	*out, streamed, err = req.appendInline(req.appendHead((*out)[:0], s.end.addr))
+	*out, streamed, err = req.appendInline(req.appendHead((*out)[:0], s.end.addr, token))
 	if err != nil {
 		putRequest(out)
 		return nil, false, s.fail(ctx, OpRequestBody, false, err)

@@ -6,46 +6,52 @@ import (
 )
 
 // tlsConfig is for one handshake.
-func (s *Server) tlsConfig(m *material, own bool) *tls.Config {
+func (s *Server) tlsConfig(m *material, credential Credential) *tls.Config {
 	config := &tls.Config{
 		RootCAs:            m.roots,
 		ServerName:         orDefault(s.cfg.ServerName, s.end.host),
 		InsecureSkipVerify: s.cfg.InsecureSkipTLSVerify,
 		MinVersion:         tls.VersionTLS12,
 		NextProtos:         []string{"http/1.1"},
-		ClientSessionCache: s.sessions.of(m.era, own),
+		ClientSessionCache: s.sessions.of(m.era, credential),
 	}
-	if own && m.cert != nil {
-		config.Certificates = []tls.Certificate{*m.cert}
+	if cert := m.certificate(credential); cert != nil {
+		config.Certificates = []tls.Certificate{*cert}
 	}
 	return config
 }
 
-// sessions holds what resumes TLS sessions with one server. Connections with and
-// without MVP's certificate have caches of their own, because a resumed session has
-// the identity of the first one. New material starts anew, because a resumed session
-// was verified by the old.
+// certificate is what a connection presents; nil for none.
+func (m *material) certificate(credential Credential) *tls.Certificate {
+	switch credential {
+	case OwnCredential:
+		return m.cert
+	case FrontProxyCredential:
+		return m.frontProxy
+	}
+	return nil
+}
+
+// sessions holds what resumes TLS sessions with one server. Each credential has a
+// cache of its own, because a resumed session has the identity of the first one. New
+// material starts anew, because a resumed session was verified by the old.
 type sessions struct {
 	mu     sync.Mutex
 	era    uint64
-	caches [2]tls.ClientSessionCache
+	caches [numCredentials]tls.ClientSessionCache
 }
 
 // sessionsKept is how many sessions one cache holds. One server needs one name.
 const sessionsKept = 8
 
-func (ss *sessions) of(era uint64, own bool) tls.ClientSessionCache {
+func (ss *sessions) of(era uint64, credential Credential) tls.ClientSessionCache {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.era != era {
-		ss.era, ss.caches = era, [2]tls.ClientSessionCache{}
+		ss.era, ss.caches = era, [numCredentials]tls.ClientSessionCache{}
 	}
-	i := 0
-	if own {
-		i = 1
+	if ss.caches[credential] == nil {
+		ss.caches[credential] = tls.NewLRUClientSessionCache(sessionsKept)
 	}
-	if ss.caches[i] == nil {
-		ss.caches[i] = tls.NewLRUClientSessionCache(sessionsKept)
-	}
-	return ss.caches[i]
+	return ss.caches[credential]
 }

@@ -109,40 +109,6 @@ func tlsServer(t *testing.T, a *authority, name string) *httptest.Server {
 	return srv
 }
 
-// MVP's own certificate is presented for requests that ask for it, and never, not by a
-// resumed session either, for others. HTTP/2 is not negotiated though it is offered.
-func TestOwnCertificate(t *testing.T) {
-	a := newAuthority(t)
-	dir := t.TempDir()
-	ca, cert, key := filepath.Join(dir, "ca"), filepath.Join(dir, "cert"), filepath.Join(dir, "key")
-	certPEM, keyPEM := a.issue(t, "mvp")
-	writeFile(t, ca, a.pem())
-	writeFile(t, cert, certPEM)
-	writeFile(t, key, keyPEM)
-	s := serverAt(t, tlsServer(t, a, "kubernetes").URL, func(c *Config) {
-		c.CAFile, c.ClientCertFile, c.ClientKeyFile = ca, cert, key
-	})
-	f := func(own bool, want string) {
-		t.Helper()
-		_, got, err := do(t, s, &Request{Method: "GET", Target: "/", OwnCertificate: own})
-		if err != nil || got != want {
-			t.Errorf("own %v: %q, %v, want %q", own, got, err, want)
-		}
-	}
-
-	f(true, "mvp by HTTP/1.1")
-	f(false, "nobody by HTTP/1.1")
-	f(true, "mvp by HTTP/1.1")
-	s.idle.drop(func(*conn) bool { return true })
-	f(false, "nobody, resumed by HTTP/1.1")
-	s.idle.drop(func(*conn) bool { return true })
-	f(true, "mvp, resumed by HTTP/1.1")
-	doc, err := s.Get(testContext(t), "/", nil, 100)
-	if err != nil || string(doc.Body) != "mvp by HTTP/1.1" && string(doc.Body) != "mvp, resumed by HTTP/1.1" {
-		t.Errorf("Get: %v, %v", doc, err)
-	}
-}
-
 func TestServerNameIsVerified(t *testing.T) {
 	a := newAuthority(t)
 	ca := filepath.Join(t.TempDir(), "ca")
@@ -242,6 +208,8 @@ func TestSecretFiles(t *testing.T) {
 	f(func(c *Config) { c.TokenFile = file("a\nb") }, "cannot use token file file: want one line that is not empty")
 	f(func(c *Config) { c.TokenFile = file(strings.Repeat("x", maxSecretBytes+1)) }, "cannot use file: it is larger than 1048576 bytes")
 	f(func(c *Config) { c.ClientCertFile = file("x"); c.ClientKeyFile = c.ClientCertFile }, "cannot use client certificate file with key file: tls: failed to find any PEM data")
+	f(func(c *Config) { c.FrontProxyCertFile = file("x"); c.FrontProxyKeyFile = c.FrontProxyCertFile }, "cannot use front-proxy certificate file with key file: tls: failed to find any PEM data")
+	f(func(c *Config) { c.FrontProxyCertFile = file("x") }, "a front-proxy certificate needs both its certificate file and its key file")
 	f(func(c *Config) { c.CAFile = dir }, "is a directory")
 }
 

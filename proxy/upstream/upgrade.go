@@ -28,7 +28,7 @@ func (s *Server) Upgrade(ctx context.Context, req *Request) (*Response, net.Conn
 	}
 	defer putRequest(out)
 	leave := s.openStream()
-	c, err := s.dial(ctx, connKind{own: req.OwnCertificate, long: true})
+	c, err := s.dial(ctx, connKind{credential: req.Credential, long: true})
 	if err != nil {
 		leave()
 		return nil, nil, err

@@ -36,6 +36,10 @@ type State struct {
 	// poll failed, so that what is known may be old.
 	Synced, Stale bool
 
+	// Problem is why what the server serves could not be read the last time, in
+	// words for an operator; empty when it could.
+	Problem string
+
 	// GitVersion is as the server reports it (v1.32.13). Major, Minor and Patch are
 	// taken from it, zero while unknown.
 	GitVersion          string
