@@ -71,13 +71,8 @@ func (x *exchange) reachable(servers []*upstream.State) []*upstream.State {
 // capable gives the servers that take requests now and serve what is asked. When
 // none ever served it, any server answers, with its own 404.
 func (x *exchange) capable() ([]*upstream.State, error) {
-	var healthy []*upstream.State
-	for _, server := range x.st.view.Servers {
-		if server.Healthy {
-			healthy = append(healthy, server)
-		}
-	}
-	if healthy = x.reachable(healthy); len(healthy) == 0 {
+	healthy := x.reachable(x.st.view.Healthy(nil))
+	if len(healthy) == 0 {
 		return nil, unavailable("no kube-apiserver behind the proxy is healthy; see /upstreams of its admin listener for the reasons")
 	}
 	if !x.req.IsResource {

@@ -59,7 +59,7 @@ func TestDiscoveryForms(t *testing.T) {
 		if got, want := resources(s), "/v1 bindings, /v1 nodes, /v1 pods, apps/v1 deployments, apps/v1beta1 deployments"; got != want {
 			t.Errorf("serves %q, want %q", got, want)
 		}
-		pods, _ := s.Resource("", "v1", "pods")
+		pods, _ := s.index[gvr{"", "v1", "pods"}]
 		const wantPods = `{"resource":"pods","responseKind":{"group":"","version":"v1","kind":"Pod"},"scope":"Namespaced","singularResource":"pod",` +
 			`"verbs":["get","list","watch"],"shortNames":["po"],"categories":["all"],"subresources":[` +
 			`{"subresource":"eviction","responseKind":{"group":"policy","version":"v1","kind":"Eviction"},"verbs":["create"]},` +
@@ -67,7 +67,7 @@ func TestDiscoveryForms(t *testing.T) {
 		if got := mustJSON(t, pods); got != wantPods {
 			t.Errorf("pods are\n%s\nwant\n%s", got, wantPods)
 		}
-		if nodes, _ := s.Resource("", "v1", "nodes"); nodes.Scope != apidiscoveryv2.ScopeCluster {
+		if nodes, _ := s.index[gvr{"", "v1", "nodes"}]; nodes.Scope != apidiscoveryv2.ScopeCluster {
 			t.Errorf("nodes are %v", nodes.Scope)
 		}
 		if !s.ServesVerb("apps", "v1", "deployments", "scale", "update") {
@@ -105,8 +105,8 @@ func TestDiscoveryPollsByETag(t *testing.T) {
 		return f.handled > 10
 	})
 	f.set("/apis", groupList("apps", "v1", "statefulsets"))
-	eventually(t, "a change is seen", func() bool { return p.View().ServedByHealthy("apps", "v1", "statefulsets") })
-	if p.View().ServedByAny("apps", "v1", "deployments") {
+	eventually(t, "a change is seen", func() bool { return p.View().Servers[0].Serves("apps", "v1", "statefulsets") })
+	if p.View().Servers[0].Serves("apps", "v1", "deployments") {
 		t.Error("what the server positively no longer serves is still there")
 	}
 }
@@ -173,7 +173,7 @@ func TestUnaggregatedDiscoveryIsReadAgain(t *testing.T) {
 	unaggregated(f)
 	p := runPool(t, nil, f)
 	f.set("/apis/apps/v1", `{"kind":"APIResourceList","resources":[{"name":"daemonsets","kind":"DaemonSet","verbs":["get"]}]}`)
-	eventually(t, "the resource shows", func() bool { return p.View().ServedByHealthy("apps", "v1", "daemonsets") })
+	eventually(t, "the resource shows", func() bool { return p.View().Servers[0].Serves("apps", "v1", "daemonsets") })
 }
 
 func TestServerWithoutCoreGroup(t *testing.T) {

@@ -44,11 +44,7 @@ func TestPoolReadsServer(t *testing.T) {
 func TestStateQuestions(t *testing.T) {
 	f := newFake(t)
 	p := runPool(t, nil, f)
-	v := p.View()
-	s, ok := v.State("a")
-	if !ok {
-		t.Fatal("no state of a")
-	}
+	s := p.View().Servers[0]
 	f1 := func(got, want any, what string) {
 		t.Helper()
 		if got != want {
@@ -65,45 +61,6 @@ func TestStateQuestions(t *testing.T) {
 	f1(s.ServesVerb("", "v1", "pods", "log", "list"), false, "no such verb of a subresource")
 	f1(s.ServesVerb("", "v1", "pods", "exec", "get"), false, "no such subresource")
 	f1(s.ServesVerb("x", "v1", "pods", "", "get"), false, "no such group")
-	f1(s.Kind("apps", "v1", "deployments"), "Kind-of-deployments", "kind")
-	f1(s.Kind("apps", "v2", "deployments"), "", "no kind")
-	f1(v.ServedByHealthy("apps", "v1", "deployments"), true, "served by healthy")
-	f1(v.ServedByAny("apps", "v1", "nothing"), false, "served by none")
-	f1(len(v.Healthy(nil)), 1, "healthy")
-	f1(len(v.Capable(nil, "", "v1", "pods", "log", "get")), 1, "capable")
-	f1(len(v.Capable(nil, "", "v1", "pods", "log", "create")), 0, "not capable")
-	f1(v.Synced(), true, "synced")
-	_, ok = v.State("b")
-	f1(ok, false, "no such server")
-	_, ok = s.Resource("apps", "v1", "deployments")
-	f1(ok, true, "resource")
-}
-
-func TestViewVersions(t *testing.T) {
-	state := func(git string, minor, patch int, healthy bool) *State {
-		return &State{Name: git, GitVersion: git, Major: 1, Minor: minor, Patch: patch, Healthy: healthy}
-	}
-	unknown := &State{Healthy: true}
-	f := func(oldest, newest string, mixed bool, servers ...*State) {
-		t.Helper()
-		v := &View{Servers: servers}
-		name := func(s *State) string {
-			if s == nil {
-				return ""
-			}
-			return s.Name
-		}
-		if name(v.Oldest()) != oldest || name(v.Newest()) != newest || v.Mixed() != mixed {
-			t.Errorf("oldest %q, newest %q, mixed %v, want %q, %q, %v", name(v.Oldest()), name(v.Newest()), v.Mixed(), oldest, newest, mixed)
-		}
-	}
-
-	f("", "", false)
-	f("", "", false, unknown)
-	f("v1.31.14", "v1.32.13", true, state("v1.32.13", 32, 13, true), unknown, state("v1.31.14", 31, 14, true))
-	f("v1.32.1", "v1.32.13", false, state("v1.32.13", 32, 13, true), state("v1.32.1", 32, 1, true))
-	f("v1.32.13", "v1.32.13", false, state("v1.31.14", 31, 14, false), state("v1.32.13", 32, 13, true))
-	f("v1.31.14", "v1.32.13", false, state("v1.31.14", 31, 14, false), state("v1.32.13", 32, 13, false))
 }
 
 // Health follows /readyz down and up again, and says why.
@@ -233,7 +190,7 @@ func TestOnChange(t *testing.T) {
 	eventually(t, "the change is reported", func() bool {
 		select {
 		case v := <-views:
-			return v.ServedByHealthy("apps", "v1", "statefulsets")
+			return v.Servers[0].Healthy && v.Servers[0].Serves("apps", "v1", "statefulsets")
 		default:
 			return false
 		}
@@ -259,7 +216,7 @@ func TestWaitSyncedGivesUp(t *testing.T) {
 	if err := p.WaitSynced(ctx); !errors.Is(err, cause) {
 		t.Errorf("error %v, want %v", err, cause)
 	}
-	if v := p.View(); v == nil || len(v.Servers) != 1 || v.Servers[0].Reason != "not probed yet" || v.Synced() {
+	if v := p.View(); v == nil || len(v.Servers) != 1 || v.Servers[0].Reason != "not probed yet" || v.Servers[0].Synced {
 		t.Errorf("view before Run: %+v", v)
 	}
 }

@@ -121,43 +121,6 @@ func (s *State) ServesVerb(group, version, resource, subresource, verb string) b
 	return false
 }
 
-// Kind is the kind of the resource's objects, "" if the server does not serve it.
-func (s *State) Kind(group, version, resource string) string {
-	r, ok := s.index[gvr{group, version, resource}]
-	if !ok || r.ResponseKind == nil {
-		return ""
-	}
-	return r.ResponseKind.Kind
-}
-
-// Resource is what the server's discovery says about the resource. It must not be
-// changed.
-func (s *State) Resource(group, version, resource string) (*apidiscoveryv2.APIResourceDiscovery, bool) {
-	r, ok := s.index[gvr{group, version, resource}]
-	return r, ok
-}
-
-// ServedByHealthy reports whether a healthy server serves the resource.
-func (v *View) ServedByHealthy(group, version, resource string) bool {
-	for _, s := range v.Servers {
-		if s.Healthy && s.Serves(group, version, resource) {
-			return true
-		}
-	}
-	return false
-}
-
-// ServedByAny reports whether a server serves the resource, or did when it was
-// last reached.
-func (v *View) ServedByAny(group, version, resource string) bool {
-	for _, s := range v.Servers {
-		if s.Serves(group, version, resource) {
-			return true
-		}
-	}
-	return false
-}
-
 // Healthy appends the healthy servers to dst.
 func (v *View) Healthy(dst []*State) []*State {
 	for _, s := range v.Servers {
@@ -166,84 +129,6 @@ func (v *View) Healthy(dst []*State) []*State {
 		}
 	}
 	return dst
-}
-
-// Capable appends the healthy servers that serve the verb on the resource, or on
-// its subresource where that is not "", to dst.
-func (v *View) Capable(dst []*State, group, version, resource, subresource, verb string) []*State {
-	for _, s := range v.Servers {
-		if s.Healthy && s.ServesVerb(group, version, resource, subresource, verb) {
-			dst = append(dst, s)
-		}
-	}
-	return dst
-}
-
-// Synced reports whether it is known of at least one server what it serves.
-func (v *View) Synced() bool {
-	for _, s := range v.Servers {
-		if s.Synced {
-			return true
-		}
-	}
-	return false
-}
-
-// State returns the server called name.
-func (v *View) State(name string) (*State, bool) {
-	for _, s := range v.Servers {
-		if s.Name == name {
-			return s, true
-		}
-	}
-	return nil, false
-}
-
-// Oldest is the server with the lowest version, Newest that with the highest.
-// Healthy servers go before others; among equals it is the first. Nil if no
-// version is known.
-func (v *View) Oldest() *State { return v.pick(func(a, b *State) bool { return a.older(b) }) }
-
-// Newest is described at Oldest.
-func (v *View) Newest() *State { return v.pick(func(a, b *State) bool { return b.older(a) }) }
-
-func (v *View) pick(better func(a, b *State) bool) *State {
-	var best *State
-	for _, s := range v.Servers {
-		switch {
-		case s.GitVersion == "":
-		case best == nil, s.Healthy && !best.Healthy:
-			best = s
-		case s.Healthy == best.Healthy && better(s, best):
-			best = s
-		}
-	}
-	return best
-}
-
-// Mixed reports whether the healthy servers are of more than one minor version.
-func (v *View) Mixed() bool {
-	var first *State
-	for _, s := range v.Servers {
-		switch {
-		case !s.Healthy || s.GitVersion == "":
-		case first == nil:
-			first = s
-		case s.Major != first.Major || s.Minor != first.Minor:
-			return true
-		}
-	}
-	return false
-}
-
-func (s *State) older(t *State) bool {
-	if s.Major != t.Major {
-		return s.Major < t.Major
-	}
-	if s.Minor != t.Minor {
-		return s.Minor < t.Minor
-	}
-	return s.Patch < t.Patch
 }
 
 type gvr struct{ group, version, resource string }
