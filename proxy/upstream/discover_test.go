@@ -59,7 +59,7 @@ func TestDiscoveryForms(t *testing.T) {
 		if got, want := resources(s), "/v1 bindings, /v1 nodes, /v1 pods, apps/v1 deployments, apps/v1beta1 deployments"; got != want {
 			t.Errorf("serves %q, want %q", got, want)
 		}
-		pods, _ := s.index[gvr{"", "v1", "pods"}]
+		pods := s.index[gvr{"", "v1", "pods"}]
 		const wantPods = `{"resource":"pods","responseKind":{"group":"","version":"v1","kind":"Pod"},"scope":"Namespaced","singularResource":"pod",` +
 			`"verbs":["get","list","watch"],"shortNames":["po"],"categories":["all"],"subresources":[` +
 			`{"subresource":"eviction","responseKind":{"group":"policy","version":"v1","kind":"Eviction"},"verbs":["create"]},` +
@@ -67,7 +67,7 @@ func TestDiscoveryForms(t *testing.T) {
 		if got := mustJSON(t, pods); got != wantPods {
 			t.Errorf("pods are\n%s\nwant\n%s", got, wantPods)
 		}
-		if nodes, _ := s.index[gvr{"", "v1", "nodes"}]; nodes.Scope != apidiscoveryv2.ScopeCluster {
+		if nodes := s.index[gvr{"", "v1", "nodes"}]; nodes.Scope != apidiscoveryv2.ScopeCluster {
 			t.Errorf("nodes are %v", nodes.Scope)
 		}
 		if !s.ServesVerb("apps", "v1", "deployments", "scale", "update") {
