@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -72,11 +73,15 @@ func FuzzExpression(f *testing.F) {
 		}
 		for _, p := range []Policy{{Name: "a", Match: text, Warn: text}, {Name: "a", Deny: text}, {Name: "a", Route: text}} {
 			set, err := Compile([]Policy{p})
-			if err != nil {
-				for _, mistake := range err.(source.Errors) {
+			var mistakes source.Errors
+			if errors.As(err, &mistakes) {
+				for _, mistake := range mistakes {
 					checkPlace(t, text, mistake)
 				}
 				continue
+			}
+			if err != nil {
+				t.Fatal(err)
 			}
 			r, err := ParseRequest("POST", "/api/v1/namespaces/a/pods?a=b")
 			if err != nil {

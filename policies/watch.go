@@ -81,6 +81,6 @@ func (w *watcher) errors() <-chan error {
 
 func (w *watcher) close() {
 	if w.notify != nil {
-		w.notify.Close()
+		_ = w.notify.Close() // at the end of Run; there is nothing left to lose
 	}
 }

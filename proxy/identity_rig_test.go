@@ -271,7 +271,7 @@ func (r *identityRig) dial(cert *tls.Certificate) net.Conn {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { conn.Close() })
+	r.t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
 

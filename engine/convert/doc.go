@@ -115,7 +115,8 @@ func (d *doc) parse(src []byte) error {
 	n := &d.nodes[root]
 	n.kind = kindOf(src[start])
 	n.val.start = int32(start)
-	end, f := 0, noFault
+	var end int
+	var f fault
 	if n.kind == kindObject || n.kind == kindArray {
 		end, f = d.parseRoot(start)
 	} else {
