@@ -16,6 +16,7 @@ type input struct {
 	dir           string
 	versions      []string
 	audit         bool
+	kubelet       bool
 	keep          bool
 	apiServerArgs []string
 	args          []string // the others
@@ -61,6 +62,9 @@ func parse(cmd command, args []string) (*input, error) {
 	}
 	if slices.Contains(cmd.flags, "audit") {
 		fs.BoolVar(&in.audit, "audit", false, "")
+	}
+	if slices.Contains(cmd.flags, "kubelet") {
+		fs.BoolVar(&in.kubelet, "kubelet", false, "")
 	}
 	if slices.Contains(cmd.flags, "apiserver-arg") {
 		fs.Var((*list)(&in.apiServerArgs), "apiserver-arg", "")

@@ -25,8 +25,8 @@ const many = 100
 
 var commands = map[string]command{
 	"up": {
-		"up [--versions V,V...] [--audit] [--apiserver-arg ARG]...", "start a control plane, or what does not run of it",
-		[]string{"dir", "versions", "audit", "apiserver-arg"},
+		"up [--versions V,V...] [--kubelet] [--audit] [--apiserver-arg ARG]...", "start a control plane, or what does not run of it",
+		[]string{"dir", "versions", "kubelet", "audit", "apiserver-arg"},
 		0, 0, up,
 	},
 	"down": {
@@ -77,7 +77,7 @@ func usageText() string {
 		fmt.Fprintf(&b, "  %s\n        %s\n", commands[name].synopsis, commands[name].help)
 	}
 	fmt.Fprintf(&b, `
-NAME is etcd or that of a kube-apiserver: a, b, and so on, in the order of
+NAME is etcd, kubelet or that of a kube-apiserver: a, b, and so on, in the order of
 --versions, which is %s when it is not given. DIR keeps the control
 plane; the default is in the user's cache directory.
 `, strings.Join(controlplane.DefaultVersions(), ","))
@@ -90,6 +90,7 @@ func up(ctx context.Context, in *input) error {
 		Dir:           in.dir,
 		Versions:      in.versions,
 		Audit:         in.audit,
+		Kubelet:       in.kubelet,
 		Detach:        true,
 		APIServerArgs: in.apiServerArgs,
 		Logf:          in.logf,

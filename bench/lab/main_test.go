@@ -21,21 +21,22 @@ func TestParse(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		} else {
-			got = fmt.Sprintf("versions=%v audit=%v keep=%v server=%v args=%v", in.versions, in.audit, in.keep, in.apiServerArgs, in.args)
+			got = fmt.Sprintf("versions=%v kubelet=%v audit=%v keep=%v server=%v args=%v", in.versions, in.kubelet, in.audit, in.keep, in.apiServerArgs, in.args)
 		}
 		if got != want {
 			t.Errorf("%s\n got %s\nwant %s", line, got, want)
 		}
 	}
 
-	f("up", "versions=[] audit=false keep=false server=[] args=[]")
-	f("up --versions 1.31.14,1.32.13 --audit", "versions=[1.31.14 1.32.13] audit=true keep=false server=[] args=[]")
-	f("up --apiserver-arg --v=4 --apiserver-arg=--x", "versions=[] audit=false keep=false server=[--v=4 --x] args=[]")
-	f("down --keep", "versions=[] audit=false keep=true server=[] args=[]")
-	f("stop a --dir d b", "versions=[] audit=false keep=false server=[] args=[a b]")
-	f("stop a -- --dir", "versions=[] audit=false keep=false server=[] args=[a --dir]")
+	f("up", "versions=[] kubelet=false audit=false keep=false server=[] args=[]")
+	f("up --versions 1.31.14,1.32.13 --audit", "versions=[1.31.14 1.32.13] kubelet=false audit=true keep=false server=[] args=[]")
+	f("up --apiserver-arg --v=4 --apiserver-arg=--x", "versions=[] kubelet=false audit=false keep=false server=[--v=4 --x] args=[]")
+	f("up --kubelet", "versions=[] kubelet=true audit=false keep=false server=[] args=[]")
+	f("down --keep", "versions=[] kubelet=false audit=false keep=true server=[] args=[]")
+	f("stop a --dir d b", "versions=[] kubelet=false audit=false keep=false server=[] args=[a b]")
+	f("stop a -- --dir", "versions=[] kubelet=false audit=false keep=false server=[] args=[a --dir]")
 
-	f("up x", "wrong number of arguments: want up [--versions V,V...] [--audit] [--apiserver-arg ARG]...")
+	f("up x", "wrong number of arguments: want up [--versions V,V...] [--kubelet] [--audit] [--apiserver-arg ARG]...")
 	f("stop", "wrong number of arguments: want stop NAME...")
 	f("upgrade a", "wrong number of arguments: want upgrade NAME VERSION")
 	f("stop --audit a", "flag provided but not defined: -audit")

@@ -19,7 +19,7 @@ type row struct {
 
 func printStatus(ctx context.Context, w io.Writer, c *controlplane.ControlPlane) error {
 	var rows []row
-	for _, name := range append([]string{controlplane.Etcd}, c.Names()...) {
+	for _, name := range c.All() {
 		s, err := c.Server(name)
 		if err != nil {
 			return err

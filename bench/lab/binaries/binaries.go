@@ -44,6 +44,18 @@ func Etcd(ctx context.Context, logf Logf) (string, error) {
 	}, logf)
 }
 
+// Kubelet returns the path of the lab's own kubelet, and builds it when it is not
+// there. It can be built in the repository only.
+func Kubelet(ctx context.Context, logf Logf) (string, error) {
+	return build(ctx, source{
+		name:    "kubelet",
+		ldflags: "-s -w",
+		generate: func(context.Context, string) error {
+			return errors.New("cannot build the kubelet outside of the repository, which has its source in bench/lab/modules/kubelet")
+		},
+	}, logf)
+}
+
 // APIServer returns the path of the kube-apiserver binary of a version, and
 // builds it when it is not there, which takes minutes.
 func APIServer(ctx context.Context, v Version, logf Logf) (string, error) {
@@ -137,7 +149,11 @@ func (src source) generated(ctx context.Context, logf Logf) (string, error) {
 // hash of all that makes it: a changed module is another binary.
 func (src source) binary(bin, dir string) (string, error) {
 	h := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
+	names, err := sourceFiles(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			return "", fmt.Errorf("cannot read module: %w", err)
@@ -148,6 +164,21 @@ func (src source) binary(bin, dir string) (string, error) {
 	_, _ = io.WriteString(h, src.ldflags)
 	key := hex.EncodeToString(h.Sum(nil))[:12]
 	return filepath.Join(bin, fmt.Sprintf("%s-%s-%s-%s", src.name, runtime.GOOS, runtime.GOARCH, key)), nil
+}
+
+// sourceFiles returns the names of the files that make the binary of a module.
+func sourceFiles(dir string) ([]string, error) {
+	code, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read module: %w", err)
+	}
+	names := []string{"go.mod", "go.sum"}
+	for _, path := range code { // sorted
+		if name := filepath.Base(path); !strings.HasSuffix(name, "_test.go") {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }
 
 // compile builds the module in dir. The file out appears only when it is

@@ -1,7 +1,7 @@
 // Package controlplane runs a Kubernetes control plane on loopback: one etcd and
 // several real kube-apiservers, of the same or of different versions, with TLS,
 // RBAC and a front proxy's credentials. There are no controllers, no scheduler
-// and no nodes.
+// and no nodes, or with Config.Kubelet one that is only a kubelet.
 //
 // A control plane lives in a directory, where another process can open it again.
 // Its servers can be stopped, killed, hung, started and upgraded one by one; each
@@ -31,8 +31,11 @@ import (
 // two neighbours of which the older serves API versions that the newer does not.
 func DefaultVersions() []string { return []string{"1.31.14", "1.32.13"} }
 
-// Etcd is the name of etcd among the servers.
-const Etcd = "etcd"
+// The names among the servers of those that are no kube-apiservers.
+const (
+	Etcd    = "etcd"
+	Kubelet = "kubelet" // only with Config.Kubelet
+)
 
 // Config says what control plane to start.
 type Config struct {
@@ -51,6 +54,11 @@ type Config struct {
 	// each request; see Server.AuditLog. It costs each request some time.
 	// Counts only for a new control plane.
 	Audit bool
+
+	// Kubelet adds a node with one running pod, so that logs, exec, attach,
+	// port-forward, cp and the proxy subresources work; see package kubelet.
+	// Counts only for a new control plane.
+	Kubelet bool
 
 	// Detach lets the servers outlive this process. Without it they are killed
 	// when the process ends, however it ends (on Linux; elsewhere only Close kills
@@ -77,6 +85,7 @@ type ControlPlane struct {
 type labFile struct {
 	EtcdAddress     string
 	EtcdPeerAddress string
+	KubeletAddress  string // empty without a kubelet
 	Servers         []labServer
 	Audit           bool
 	Detach          bool
@@ -89,7 +98,7 @@ type labServer struct {
 	Address string // host:port
 }
 
-// Build builds the binaries of the given Kubernetes versions, and etcd, unless
+// Build builds the binaries of the given Kubernetes versions, etcd and the kubelet, unless
 // they are there. Start does that too, but a first build takes minutes: more
 // than a test has.
 func Build(ctx context.Context, logf func(format string, args ...any), versions ...string) error {
@@ -98,6 +107,9 @@ func Build(ctx context.Context, logf func(format string, args ...any), versions 
 		return err
 	}
 	if _, err := binaries.Etcd(ctx, logf); err != nil {
+		return err
+	}
+	if _, err := binaries.Kubelet(ctx, logf); err != nil {
 		return err
 	}
 	for _, v := range parsed {
@@ -167,7 +179,7 @@ func Open(dir string, logf func(format string, args ...any)) (*ControlPlane, err
 func (c *ControlPlane) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	err := c.each(append(c.Names(), Etcd), func(name string) error { return c.Kill(ctx, name) })
+	err := c.each(c.All(), func(name string) error { return c.Kill(ctx, name) })
 	if c.temporary {
 		err = errors.Join(err, os.RemoveAll(c.dir))
 	}
@@ -179,7 +191,7 @@ func (c *ControlPlane) Remove() error {
 	if err := c.Close(); err != nil {
 		return err
 	}
-	for _, name := range []string{"etcd", "kubeconfig", "log", "pki", "run", "audit-policy.json", "tokens.csv", "lab.json", "lab.lock"} {
+	for _, name := range []string{"etcd", "kubeconfig", "log", "pki", "run", "kubelet", "audit-policy.json", "egress-selector.json", "tokens.csv", "lab.json", "lab.lock"} {
 		if err := os.RemoveAll(c.path(name)); err != nil {
 			return fmt.Errorf("cannot remove control plane: %w", err)
 		}
@@ -198,6 +210,19 @@ func (c *ControlPlane) Names() []string {
 		names = append(names, s.Name)
 	}
 	return names
+}
+
+// All returns the names of all servers: etcd, the kubelet if there is one, and
+// the kube-apiservers.
+func (c *ControlPlane) All() []string { return append(c.others(), c.Names()...) }
+
+// others returns the names of the servers that are no kube-apiservers, etcd
+// first.
+func (c *ControlPlane) others() []string {
+	if c.lab.KubeletAddress == "" {
+		return []string{Etcd}
+	}
+	return []string{Etcd, Kubelet}
 }
 
 func (c *ControlPlane) path(elem ...string) string {
@@ -255,7 +280,7 @@ func (c *ControlPlane) create(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	addrs, err := freeAddresses(2 + len(versions))
+	addrs, err := freeAddresses(3 + len(versions))
 	if err != nil {
 		return err
 	}
@@ -271,8 +296,11 @@ func (c *ControlPlane) create(cfg Config) error {
 		Detach:          cfg.Detach,
 		APIServerArgs:   cfg.APIServerArgs,
 	}
+	if cfg.Kubelet {
+		c.lab.KubeletAddress = addrs[2]
+	}
 	for i, v := range versions {
-		s := labServer{Name: string(rune('a' + i)), Address: addrs[2+i]}
+		s := labServer{Name: string(rune('a' + i)), Address: addrs[3+i]}
 		c.lab.Servers = append(c.lab.Servers, s)
 		if err := c.setVersion(s.Name, v); err != nil {
 			return err
@@ -283,6 +311,11 @@ func (c *ControlPlane) create(cfg Config) error {
 	}
 	if err := cache.WriteFile(c.path("audit-policy.json"), []byte(auditPolicy), 0o600); err != nil {
 		return err
+	}
+	if cfg.Kubelet {
+		if err := c.layOutKubelet(); err != nil {
+			return err
+		}
 	}
 	data, err := json.MarshalIndent(c.lab, "", "  ")
 	if err != nil {
@@ -310,10 +343,13 @@ func (c *ControlPlane) startAll(ctx context.Context) error {
 		err = start(Etcd)
 	}
 	if err == nil {
-		err = c.each(c.Names(), start)
+		err = c.each(c.All()[1:], start)
 	}
 	if err == nil {
 		err = c.grantAlice(ctx)
+	}
+	if err == nil && c.lab.KubeletAddress != "" {
+		err = c.registerNode(ctx)
 	}
 	if err != nil {
 		// Not ctx: it may be what ended the start.
@@ -325,7 +361,7 @@ func (c *ControlPlane) startAll(ctx context.Context) error {
 }
 
 func (c *ControlPlane) buildAll(ctx context.Context) error {
-	for _, name := range append([]string{Etcd}, c.Names()...) {
+	for _, name := range c.All() {
 		if _, err := c.binary(ctx, name); err != nil {
 			return err
 		}

@@ -100,7 +100,7 @@ func TestUnknownServer(t *testing.T) {
 	f(c.WaitReady(t.Context(), "z"))
 	f(c.Ready(t.Context(), "z"))
 
-	want = "cannot upgrade etcd: its version is fixed"
+	want = "cannot upgrade etcd: only kube-apiservers have versions to choose from"
 	f(c.Upgrade(t.Context(), Etcd, "1.32.13"))
 }
 
@@ -126,7 +126,7 @@ func TestRemove(t *testing.T) {
 		t.Errorf("directory is left: %v", err)
 	}
 
-	c = layOut(t, Config{})
+	c = layOut(t, Config{Kubelet: true})
 	other := filepath.Join(c.Dir(), "other")
 	if err := os.WriteFile(other, nil, 0o600); err != nil {
 		t.Fatal(err)

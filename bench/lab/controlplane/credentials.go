@@ -139,6 +139,9 @@ func (c *ControlPlane) makeCredentials() error {
 			return err
 		}
 	}
+	if err := c.makeKubeletCredentials(); err != nil {
+		return err
+	}
 	serviceAccount, err := pki.NewKey()
 	if err != nil {
 		return err

@@ -98,6 +98,9 @@ func (c *ControlPlane) apiServerArgs(name string, withUID bool) []string {
 	if withUID {
 		args = append(args, "--requestheader-uid-headers=X-Remote-Uid", "--feature-gates=RemoteRequestHeaderUID=true")
 	}
+	if c.lab.KubeletAddress != "" {
+		args = append(args, c.kubeletClientArgs()...)
+	}
 	if c.lab.Audit {
 		args = append(args, "--audit-policy-file="+c.path("audit-policy.json"), "--audit-log-path="+c.auditLog(name))
 	}

@@ -82,7 +82,11 @@ func (c *ControlPlane) Ready(ctx context.Context, name string) error {
 func (c *ControlPlane) probe(ctx context.Context, client *http.Client, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL(name)+"/readyz", nil)
+	path := "/readyz"
+	if name == Kubelet {
+		path = "/healthz"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL(name)+path, nil)
 	if err != nil {
 		return err
 	}
@@ -92,15 +96,15 @@ func (c *ControlPlane) probe(ctx context.Context, client *http.Client, name stri
 // probeClient makes a client that has its own connection for each request: what
 // a connection that is still open says of a server that stops is no answer.
 func (c *ControlPlane) probeClient(name string) (*http.Client, error) {
-	if name != Etcd {
+	if isAPIServer(name) {
 		client, err := c.newClient(Admin, true)
 		return client, err
 	}
-	cert, err := tls.LoadX509KeyPair(c.pki("etcd-client.crt"), c.pki("etcd-client.key"))
+	cert, err := tls.LoadX509KeyPair(c.pki(name+"-client.crt"), c.pki(name+"-client.key"))
 	if err != nil {
-		return nil, fmt.Errorf("cannot load client certificate for etcd: %w", err)
+		return nil, fmt.Errorf("cannot load client certificate for %s: %w", name, err)
 	}
-	roots, err := loadRoots(c.pki("etcd-ca.crt"))
+	roots, err := loadRoots(c.pki(name + "-ca.crt"))
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,21 +25,21 @@ const (
 
 // A Server is what is known of one server of a control plane at one moment.
 type Server struct {
-	Name     string // Etcd, or a, b, and so on
-	Version  string // such as 1.31.14; empty for etcd
+	Name     string // Etcd, Kubelet, or a, b, and so on
+	Version  string // such as 1.31.14; empty for etcd and the kubelet
 	URL      string // such as https://127.0.0.1:20100; never changes
 	PID      int    // 0 when it does not run
 	Log      string // path
 	AuditLog string // path, empty without Config.Audit; one JSON event a line, within moments of the answer
 }
 
-// Server returns the kube-apiserver of that name, or etcd.
+// Server returns the kube-apiserver of that name, or etcd, or the kubelet.
 func (c *ControlPlane) Server(name string) (Server, error) {
 	if err := c.check(name); err != nil {
 		return Server{}, err
 	}
 	s := Server{Name: name, URL: c.URL(name), Log: c.path("log", name+".log")}
-	if name != Etcd {
+	if isAPIServer(name) {
 		v, err := c.version(name)
 		if err != nil {
 			return Server{}, err
@@ -69,8 +70,11 @@ func (c *ControlPlane) URL(name string) string {
 // address returns the host:port of a server, or "" when there is none of that
 // name.
 func (c *ControlPlane) address(name string) string {
-	if name == Etcd {
+	switch name {
+	case Etcd:
 		return c.lab.EtcdAddress
+	case Kubelet:
+		return c.lab.KubeletAddress
 	}
 	for _, s := range c.lab.Servers {
 		if s.Name == name {
@@ -145,8 +149,8 @@ func (c *ControlPlane) Restart(ctx context.Context, name string) error {
 // address; to an older version too. It builds that version before it stops the
 // server.
 func (c *ControlPlane) Upgrade(ctx context.Context, name, version string) error {
-	if name == Etcd {
-		return errors.New("cannot upgrade etcd: its version is fixed")
+	if !isAPIServer(name) {
+		return fmt.Errorf("cannot upgrade %.40s: only kube-apiservers have versions to choose from", name)
 	}
 	v, err := binaries.ParseVersion(version)
 	if err != nil {
@@ -210,13 +214,9 @@ func (c *ControlPlane) launch(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	args := c.etcdArgs()
-	if name != Etcd {
-		versions, err := c.versions()
-		if err != nil {
-			return false, err
-		}
-		args = c.apiServerArgs(name, takesUID(versions))
+	args, err := c.args(name)
+	if err != nil {
+		return false, err
 	}
 	err = startProcess(process{
 		bin:     bin,
@@ -230,6 +230,21 @@ func (c *ControlPlane) launch(ctx context.Context, name string) (bool, error) {
 		return false, fmt.Errorf("cannot start %s: %w", name, err)
 	}
 	return true, nil
+}
+
+// args returns the flags of a server.
+func (c *ControlPlane) args(name string) ([]string, error) {
+	switch name {
+	case Etcd:
+		return c.etcdArgs(), nil
+	case Kubelet:
+		return c.kubeletArgs(), nil
+	}
+	versions, err := c.versions()
+	if err != nil {
+		return nil, err
+	}
+	return c.apiServerArgs(name, takesUID(versions)), nil
 }
 
 func (c *ControlPlane) stop(ctx context.Context, name string) error {
@@ -281,18 +296,22 @@ func (c *ControlPlane) waitGone(ctx context.Context, name string, timeout time.D
 }
 
 func (c *ControlPlane) check(name string) error {
-	names := append(c.Names(), Etcd)
-	for _, n := range names {
-		if n == name {
-			return nil
-		}
+	names := append(c.Names(), c.others()...)
+	if slices.Contains(names, name) {
+		return nil
 	}
 	return fmt.Errorf("no server %.40q: want one of %s", name, strings.Join(names, ", "))
 }
 
+// isAPIServer is of a name that check has passed.
+func isAPIServer(name string) bool { return name != Etcd && name != Kubelet }
+
 func (c *ControlPlane) binary(ctx context.Context, name string) (string, error) {
-	if name == Etcd {
+	switch name {
+	case Etcd:
 		return binaries.Etcd(ctx, c.logf)
+	case Kubelet:
+		return binaries.Kubelet(ctx, c.logf)
 	}
 	v, err := c.version(name)
 	if err != nil {
