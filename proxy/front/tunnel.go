@@ -91,6 +91,16 @@ func (t *tunnelConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// CloseWrite tells the client that nothing more will be sent, and still reads
+// what it sends: a connection that is closed with bytes unread is reset, and may
+// take with it what was sent last.
+func (t *tunnelConn) CloseWrite() error {
+	if half, ok := t.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return t.Close()
+}
+
 // end closes the connection and waits for a pending Read to notice.
 func (t *tunnelConn) end() {
 	_ = t.Close()
