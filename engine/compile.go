@@ -25,7 +25,22 @@ type policy struct {
 // Compile makes a set of policies, which apply in the order of their names (see
 // [Policy.Name]), the shipped ones after all of the user's. The error is a [source.Errors] with all
 // mistakes of all policies, in the order of their places.
-func Compile(policies []Policy) (*Set, error) {
+func Compile(policies []Policy) (*Set, error) { return CompileWith(policies, Limits{}) }
+
+// Limits are those of evaluation that an operator may set. The zero value of a
+// field is its default.
+type Limits struct {
+	// ExpressionCost is how much the evaluation of one expression may cost, in CEL's
+	// units. Default MaxExpressionCost.
+	ExpressionCost uint64
+
+	// Bodies bounds what the conversion of one body may cost.
+	Bodies convert.Limits
+}
+
+// CompileWith is Compile with other limits.
+func CompileWith(policies []Policy, limits Limits) (*Set, error) {
+	limits.ExpressionCost = cmp.Or(limits.ExpressionCost, MaxExpressionCost)
 	envs, err := celEnvironments()
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up CEL: %w", err)
@@ -34,7 +49,7 @@ func Compile(policies []Policy) (*Set, error) {
 	slices.SortStableFunc(sorted, func(a, b Policy) int {
 		return cmp.Or(compareBool(a.Origin == OriginLibrary, b.Origin == OriginLibrary), compareNames(a.Name, b.Name))
 	})
-	c := compiler{envs: envs}
+	c := compiler{envs: envs, limits: limits}
 	for i := range sorted {
 		c.compile(&sorted[i])
 	}
@@ -79,6 +94,7 @@ func compareBool(a, b bool) int {
 
 type compiler struct {
 	envs     *environments
+	limits   Limits
 	policies []*policy // as many as were compiled, those with mistakes too
 	errs     source.Errors
 }
@@ -106,14 +122,14 @@ func (c *compiler) expr(env *cel.Env, policy string, role role, text *source.Tex
 	if text == nil {
 		return nil
 	}
-	x, errs := compileExpr(env, policy, role, text)
+	x, errs := compileExpr(env, c.limits.ExpressionCost, policy, role, text)
 	c.errs = append(c.errs, errs...)
 	return x
 }
 
 func (c *compiler) conversion(in *Policy) *Conversion {
 	spec := *in.Convert
-	spec.Policy = in.Name
+	spec.Policy, spec.Limits = in.Name, c.limits.Bodies
 	converter, errs := convert.Compile(spec)
 	c.errs = append(c.errs, errs...)
 	return &Conversion{

@@ -24,7 +24,7 @@ func EvalConstant(text *source.Text) (any, *source.Error) {
 		return nil, errs[0]
 	}
 	first := firstToken(text.Code)
-	program, err := newProgram(envs.constant, checked)
+	program, err := newProgram(envs.constant, checked, MaxExpressionCost)
 	if err != nil {
 		return nil, text.Error(first, "cannot use the expression: %v", err)
 	}

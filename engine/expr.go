@@ -39,10 +39,11 @@ type expr struct {
 	text    *source.Text
 	program cel.Program
 	checked *celast.AST
+	cost    uint64 // the limit
 }
 
 // compileExpr compiles the text of one role of a policy.
-func compileExpr(env *cel.Env, policy string, role role, text *source.Text) (*expr, source.Errors) {
+func compileExpr(env *cel.Env, cost uint64, policy string, role role, text *source.Text) (*expr, source.Errors) {
 	checked, errs := check(env, text)
 	if errs != nil {
 		return nil, errs
@@ -50,11 +51,11 @@ func compileExpr(env *cel.Env, policy string, role role, text *source.Text) (*ex
 	if out := checked.OutputType(); !role.accepts(out) {
 		return nil, source.Errors{text.Error(firstToken(text.Code), "%s must be %s; this is %s", role.name, role.want, typeName(out))}
 	}
-	program, err := newProgram(env, checked)
+	program, err := newProgram(env, checked, cost)
 	if err != nil {
 		return nil, source.Errors{text.Error(firstToken(text.Code), "cannot use the expression: %v", err)}
 	}
-	return &expr{policy: policy, role: role, text: text, program: program, checked: checked.NativeRep()}, nil
+	return &expr{policy: policy, role: role, text: text, program: program, checked: checked.NativeRep(), cost: cost}, nil
 }
 
 func (r role) accepts(t *cel.Type) bool {
@@ -90,10 +91,10 @@ func check(env *cel.Env, text *source.Text) (*cel.Ast, source.Errors) {
 
 // newProgram makes checked executable, with a cost limit if its cost is not
 // bounded by its length and its input's.
-func newProgram(env *cel.Env, checked *cel.Ast) (cel.Program, error) {
+func newProgram(env *cel.Env, checked *cel.Ast, cost uint64) (cel.Program, error) {
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 	if unbounded(checked.NativeRep().Expr()) {
-		options = append(options, cel.CostLimit(MaxExpressionCost), cel.CostTracking(&library.CostEstimator{}))
+		options = append(options, cel.CostLimit(cost), cel.CostTracking(&library.CostEstimator{}))
 	}
 	return env.Program(checked, options...)
 }
@@ -164,7 +165,7 @@ func (x *expr) fail(v *vars, err error) *EvalError {
 	pos := x.text.At(firstToken(x.text.Code))
 	var cancelled interpreter.EvalCancelledError
 	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
-		err = fmt.Errorf("it takes too long: more than %d units of cost", MaxExpressionCost)
+		err = fmt.Errorf("it takes too long: more than %d units of cost", x.cost)
 	}
 	var celErr *types.Err
 	if errors.As(err, &celErr) {

@@ -59,7 +59,7 @@ func fillWant(a *txtar.Archive) {
 		}
 	}
 	a.Files = slices.DeleteFunc(a.Files, func(f txtar.File) bool { return strings.HasPrefix(f.Name, "want.") })
-	_, errs := compile(files, nil, nil)
+	_, errs := compile(files, Options{}, nil)
 	if len(errs) > 0 {
 		a.Files = append(a.Files, txtar.File{Name: "want.error", Data: []byte(errs.Error() + "\n")})
 		return

@@ -165,7 +165,7 @@ func TestLibraryIsDescribed(t *testing.T) {
 // A user's policy for a version of the library's takes its place.
 func TestLibraryGivesWay(t *testing.T) {
 	files := []File{{Name: "10-pdb.convert.cel", Data: []byte(`{'resource': 'poddisruptionbudgets', 'from': 'policy/v1beta1', 'to': 'policy/v1'}`)}}
-	set, errs := compile(files, []string{"policy-v1beta1"}, nil)
+	set, errs := compile(files, Options{Library: []string{"policy-v1beta1"}}, nil)
 	if errs != nil {
 		t.Fatal(errs)
 	}

@@ -26,6 +26,9 @@ type Options struct {
 	// Library names the shipped policies to load beside the user's, or "all". A
 	// user's policy for a version wins over a shipped one.
 	Library []string
+
+	// Limits bound what evaluating a policy may cost.
+	Limits engine.Limits
 }
 
 // File is a policy file that has been read.
@@ -43,7 +46,7 @@ type File struct {
 // every mistake in every file, sorted by place. There is then no set.
 func Load(opts Options) (*engine.Set, error) {
 	files, errs := readAll(opts.Dirs)
-	set, errs := compile(files, opts.Library, errs)
+	set, errs := compile(files, opts, errs)
 	if len(errs) > 0 {
 		return nil, errs.Err()
 	}
@@ -111,15 +114,15 @@ func (p *parser) claim(name string, pos source.Pos) bool {
 
 // compile parses files and the shipped policies called library, and compiles all
 // of them together. The mistakes are errs and its own.
-func compile(files []File, library []string, errs source.Errors) (*engine.Set, source.Errors) {
+func compile(files []File, opts Options, errs source.Errors) (*engine.Set, source.Errors) {
 	all, found := parse(files, engine.OriginFile)
 	errs = append(errs, found...)
 
-	shipped, shippedFiles, found := libraryPolicies(library)
+	shipped, shippedFiles, found := libraryPolicies(opts.Library)
 	errs = append(errs, found...)
 	all = append(all, shipped...)
 
-	set, err := engine.Compile(all)
+	set, err := engine.CompileWith(all, opts.Limits)
 	errs = append(errs, asErrors(err)...)
 	if len(errs) > 0 {
 		showLines(errs, files, shippedFiles)

@@ -99,7 +99,7 @@ func Open(opts Options, log *slog.Logger, onChange func(*engine.Set)) (*Store, e
 	snap := takeSnapshot(opts.Dirs)
 	s.cost = time.Since(start)
 	snap = snap.settled(opts.Dirs)
-	set, errs := compile(snap.files, opts.Library, snap.errs)
+	set, errs := compile(snap.files, opts, snap.errs)
 	if len(errs) > 0 {
 		return nil, errs.Err()
 	}
@@ -176,7 +176,7 @@ func (s *Store) check() {
 		s.recovered()
 		return
 	}
-	set, errs := compile(snap.files, s.opts.Library, snap.errs)
+	set, errs := compile(snap.files, s.opts, snap.errs)
 	if len(errs) > 0 {
 		s.failed(errs)
 		return

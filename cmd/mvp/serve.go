@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mixed-version-proxy/mvp/engine"
+	"github.com/mixed-version-proxy/mvp/engine/convert"
 	"github.com/mixed-version-proxy/mvp/policies"
 	"github.com/mixed-version-proxy/mvp/proxy"
 	"github.com/mixed-version-proxy/mvp/proxy/front"
@@ -65,9 +67,14 @@ or by impersonation (--impersonate).`,
 	f.DurationVar(&o.upstream.ProbeInterval, "upstream-probe-interval", time.Second, "time between two looks at a kube-apiserver's /readyz")
 	f.DurationVar(&o.upstream.DiscoveryInterval, "upstream-discovery-interval", 2*time.Second, "time between two looks at what a kube-apiserver serves")
 	f.DurationVar(&o.upstream.DialTimeout, "upstream-dial-timeout", 5*time.Second, "time to connect to a kube-apiserver")
+	f.DurationVar(&o.upstream.HandshakeTimeout, "upstream-handshake-timeout", 5*time.Second, "time for the TLS handshake with a kube-apiserver")
+	f.IntVar(&o.upstream.MaxConnsPerServer, "upstream-max-connections", 2048, "requests at once to one kube-apiserver, without watches and upgrades; more wait, then 503")
 	f.DurationVar(&o.upstream.HeaderTimeout, "upstream-header-timeout", 75*time.Second, "time a kube-apiserver may take until the head of its answer; bodies have no limit")
 	f.StringArrayVar(&o.policies.Dirs, "policies", nil, "policy directory or file; may be repeated")
 	f.StringSliceVar(&o.policies.Library, "library", nil, "shipped policies to load, or all; see 'mvp library'")
+	f.Uint64Var(&o.policies.Limits.ExpressionCost, "policy-expression-cost", engine.MaxExpressionCost, "what one CEL expression may cost, in CEL's units; above it the request fails")
+	f.DurationVar(&o.policies.Limits.Bodies.JQTime, "policy-program-timeout", convert.MaxJQTime, "time one jq program may take on one object")
+	f.IntVar(&o.policies.Limits.Bodies.JQOutputBytes, "policy-program-output-bytes", convert.MaxJQOutputBytes, "size of what one jq program may make of one object, in bytes")
 	f.StringVar(&o.listen, "listen", ":6443", "address for clients")
 	f.StringVar(&o.adminListen, "admin-listen", "127.0.0.1:9090", "address for /healthz, /readyz, /metrics, /policies and /upstreams, which ask for no credential")
 	f.StringVar(&o.certFile, "tls-cert-file", "", "certificate for clients (default: a self-signed one in --cert-dir)")
@@ -109,6 +116,7 @@ func serve(ctx context.Context, std streams, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	o.policies.Limits.Bodies.ObjectBytes = int(o.maxBody)
 	cfg := stackConfig{
 		policies: o.policies, upstream: o.upstream, certificates: certificates, front: o.front, identity: identity, maxBody: o.maxBody, maxHeld: o.maxHeld,
 		listen: o.listen, adminListen: o.adminListen, delay: o.delay, grace: o.grace, log: log,

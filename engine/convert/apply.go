@@ -11,8 +11,8 @@ import (
 //
 // The error is an [*Error]; dst is then returned unchanged.
 func (c *Converter) Apply(dst, src []byte, vars *Vars) ([]byte, error) {
-	if len(src) > MaxObjectBytes {
-		return dst, c.badBody(ToServer, "cannot convert an apply configuration of %d bytes: the limit is %d", len(src), MaxObjectBytes)
+	if len(src) > c.limits.ObjectBytes {
+		return dst, c.badBody(ToServer, "cannot convert an apply configuration of %d bytes: the limit is %d", len(src), c.limits.ObjectBytes)
 	}
 	if i := skipSpace(src, 0); i < len(src) && src[i] == '{' {
 		if end, f := checkValue(src, i, 0); f == noFault && skipSpace(src, end) == len(src) {

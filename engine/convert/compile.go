@@ -12,12 +12,13 @@ type Converter struct {
 	words []word // From's apiVersion and kind, To's apiVersion and kind
 
 	request, response *program // nil: none
+	limits            Limits
 }
 
 // Compile makes a Converter. When the spec has mistakes it returns all of them,
 // each with its place, and no Converter.
 func Compile(spec Spec) (*Converter, source.Errors) {
-	c := &Converter{spec: spec, words: knownWords(&spec)}
+	c := &Converter{spec: spec, words: knownWords(&spec), limits: spec.Limits.withDefaults()}
 	var errs source.Errors
 	for i := range spec.Rules {
 		s, mistakes := compileRule(&spec.Rules[i])

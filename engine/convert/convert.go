@@ -114,6 +114,8 @@ type Spec struct {
 	// Request runs after the rules on the way to the server, Response before the
 	// reversed rules on the way back.
 	Request, Response *source.Text
+
+	Limits Limits
 }
 
 // Type is the type of a field as a schema gives it.

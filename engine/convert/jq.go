@@ -61,7 +61,7 @@ func parseError(text *source.Text, err error) *source.Error {
 }
 
 // run runs the program on the JSON object src and returns the object it makes.
-func (p *program) run(src []byte, vars []any) (out []byte, err error) {
+func (p *program) run(src []byte, vars []any, limits Limits) (out []byte, err error) {
 	defer func() {
 		// gojq panics on values it does not know; none of ours should be.
 		if r := recover(); r != nil {
@@ -74,11 +74,11 @@ func (p *program) run(src []byte, vars []any) (out []byte, err error) {
 	if err := decoder.Decode(&input); err != nil {
 		return nil, fmt.Errorf("cannot decode the object for the program: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), MaxJQTime)
+	ctx, cancel := context.WithTimeout(context.Background(), limits.JQTime)
 	defer cancel()
 	result, err := onlyResult(p.code.RunWithContext(ctx, input, vars...))
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("the program took longer than %v: %w", MaxJQTime, context.DeadlineExceeded)
+		return nil, fmt.Errorf("the program took longer than %v: %w", limits.JQTime, context.DeadlineExceeded)
 	}
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (p *program) run(src []byte, vars []any) (out []byte, err error) {
 	if !ok {
 		return nil, fmt.Errorf("the program returned %s, wanted one object", jqType(result))
 	}
-	e := encoder{limit: MaxJQOutputBytes}
+	e := encoder{limit: limits.JQOutputBytes}
 	if err := e.value(object, 0); err != nil {
 		return nil, fmt.Errorf("cannot encode what the program returned: %w", err)
 	}

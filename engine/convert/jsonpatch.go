@@ -14,8 +14,8 @@ import (
 // object holds, always so with a jq program, or an [*Error]; dst is then returned
 // unchanged. Operations that are not RFC 6902's are left for the server to refuse.
 func (c *Converter) JSONPatch(dst, src []byte, vars *Vars) ([]byte, error) {
-	if len(src) > MaxObjectBytes {
-		return dst, c.badBody(ToServer, "cannot convert a patch of %d bytes: the limit is %d", len(src), MaxObjectBytes)
+	if len(src) > c.limits.ObjectBytes {
+		return dst, c.badBody(ToServer, "cannot convert a patch of %d bytes: the limit is %d", len(src), c.limits.ObjectBytes)
 	}
 	d := newDoc()
 	defer d.free()

@@ -1,8 +1,35 @@
 package convert
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
-// Limits. They bound what one body can cost.
+// Limits are those that an operator may set. The zero value of a field is its
+// default.
+type Limits struct {
+	// ObjectBytes is the size of one body on the way to the server. Default
+	// MaxObjectBytes.
+	ObjectBytes int
+
+	// JQTime is the wall time of one run of a jq program on one object. Default
+	// MaxJQTime.
+	JQTime time.Duration
+
+	// JQOutputBytes is the size of what a jq program may make of one object. Default
+	// MaxJQOutputBytes.
+	JQOutputBytes int
+}
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		ObjectBytes:   cmp.Or(l.ObjectBytes, MaxObjectBytes),
+		JQTime:        cmp.Or(l.JQTime, MaxJQTime),
+		JQOutputBytes: cmp.Or(l.JQOutputBytes, MaxJQOutputBytes),
+	}
+}
+
+// What one body may cost.
 const (
 	// MaxObjectBytes is the size of one body on the way to the server: 3 MiB, as
 	// in the apiserver, so that nothing it accepts is refused.

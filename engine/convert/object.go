@@ -38,7 +38,7 @@ func (c *Converter) object(dst, src []byte, dir Direction, m mode, vars *Vars) (
 
 // parseObject makes src the document d; it must be one JSON object.
 func (c *Converter) parseObject(d *doc, src []byte, dir Direction) error {
-	limit := MaxObjectBytes
+	limit := c.limits.ObjectBytes
 	if dir == ToClient {
 		limit = MaxAnswerObjectBytes
 	}
@@ -117,7 +117,7 @@ func (x *run) program(p *program, n *names, vars *Vars) error {
 		}
 		kept = append(kept, r)
 	}
-	out, err := p.run(d.bytes(x.at), x.variables(vars))
+	out, err := p.run(d.bytes(x.at), x.variables(vars), x.c.limits)
 	if err != nil {
 		return &Error{Policy: x.c.spec.Policy, Pos: p.pos, Msg: err.Error(), Err: err}
 	}
