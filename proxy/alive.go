@@ -28,20 +28,26 @@ type alive struct {
 
 // life is one server's.
 type life struct {
-	ctx    context.Context // done when the server is not healthy
-	cancel context.CancelCauseFunc
-	hung   *time.Timer // while it is not
+	lifetimes
+	cancelHealthy, cancelAnswers context.CancelCauseFunc
+	hung                         *time.Timer // while it is not healthy
 }
 
-// update notes the health of all servers and returns for each healthy one the
-// context that ends with its health.
-func (a *alive) update(view *upstream.View) map[string]context.Context {
+// lifetimes end while a server hangs.
+type lifetimes struct {
+	healthy context.Context // ends when the server fails its health checks
+	answers context.Context // ends when it has failed them for long
+}
+
+// update notes the health of all servers and returns the lifetimes of the healthy
+// ones.
+func (a *alive) update(view *upstream.View) map[string]lifetimes {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.servers == nil {
 		a.servers = map[string]*life{}
 	}
-	healthy := map[string]context.Context{}
+	healthy := map[string]lifetimes{}
 	for _, server := range view.Servers {
 		l := a.servers[server.Name]
 		if l == nil {
@@ -57,24 +63,33 @@ func (a *alive) update(view *upstream.View) map[string]context.Context {
 	return healthy
 }
 
-func (l *life) begin() context.Context {
+func (l *life) begin() lifetimes {
 	if l.hung != nil {
 		l.hung.Stop()
 		l.hung = nil
 	}
-	if l.ctx == nil || l.ctx.Err() != nil {
-		l.ctx, l.cancel = context.WithCancelCause(context.Background())
+	if l.healthy == nil || l.healthy.Err() != nil {
+		l.healthy, l.cancelHealthy = context.WithCancelCause(context.Background())
 	}
-	return l.ctx
+	if l.answers == nil || l.answers.Err() != nil {
+		l.answers, l.cancelAnswers = context.WithCancelCause(context.Background())
+	}
+	return l.lifetimes
 }
 
 func (l *life) end(after time.Duration, ended func()) {
-	if l.cancel != nil {
-		l.cancel(errServerDown)
+	if l.hung != nil {
+		return
 	}
-	if l.hung == nil {
-		l.hung = time.AfterFunc(after, ended)
+	cancelAnswers := func(error) {} // of a server that has never been healthy
+	if l.cancelHealthy != nil {
+		l.cancelHealthy(errServerDown)
+		cancelAnswers = l.cancelAnswers
 	}
+	l.hung = time.AfterFunc(after, func() {
+		ended()
+		cancelAnswers(errServerDown)
+	})
 }
 
 // close forgets all servers.
@@ -85,8 +100,9 @@ func (a *alive) close() {
 		if l.hung != nil {
 			l.hung.Stop()
 		}
-		if l.cancel != nil {
-			l.cancel(context.Canceled)
+		if l.cancelHealthy != nil {
+			l.cancelHealthy(context.Canceled)
+			l.cancelAnswers(context.Canceled)
 		}
 	}
 }

@@ -94,6 +94,7 @@ func TestIdentityOnEveryWay(t *testing.T) {
 			if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
 				t.Fatalf("the tunnel was answered %v, %v", resp, err)
 			}
+			defer resp.Body.Close()
 			hello := make([]byte, 5)
 			if _, err := io.ReadFull(in, hello); err != nil || string(hello) != "hello" {
 				t.Errorf("through the tunnel came %q, %v", hello, err)

@@ -35,7 +35,7 @@ type exchange struct {
 	ctx    context.Context // done when the client leaves
 	cancel context.CancelFunc
 
-	endTrip context.CancelCauseFunc // of the last round trip; may be nil
+	endTrip func() // of the last round trip; may be nil
 
 	req    engine.Request
 	who    identity
@@ -279,16 +279,30 @@ func (x *exchange) outbound(target string, body io.Reader, length int64) *upstre
 }
 
 // forward sends out to the server that was chosen. A request that only reads is
-// taken away from a server that stops answering its health checks.
+// taken away from a server that stops answering its health checks, and its answer
+// is broken off when the server does not recover.
 func (x *exchange) forward(out *upstream.Request) error {
 	out.Credential = x.who.credential // whoever made it: all requests of an exchange are one client's
-	ctx := x.ctx
-	if healthy := x.st.alive[x.server.Name]; healthy != nil && x.reads() {
-		trip, cancel := context.WithCancelCause(ctx)
-		x.endTrip = cancel // the body is read until the end of the exchange
-		ctx = trip
-		defer context.AfterFunc(healthy, func() { cancel(errServerDown) })()
+	if x.endTrip != nil { // of an earlier round trip, whose answer is done with
+		x.endTrip()
+		x.endTrip = nil
 	}
+	ctx, life := x.ctx, x.st.alive[x.server.Name]
+	if life.healthy == nil || !x.reads() {
+		return x.trip(ctx, out)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(life.healthy, func() { cancel(errServerDown) })
+	err := x.trip(ctx, out)
+	stop()
+	if err == nil && !x.endless() {
+		stop = context.AfterFunc(life.answers, func() { cancel(errServerDown) })
+	}
+	x.endTrip = func() { stop(); cancel(nil) } // the body is read until the end of the exchange
+	return err
+}
+
+func (x *exchange) trip(ctx context.Context, out *upstream.Request) error {
 	answer, err := x.server.Server.RoundTrip(ctx, out)
 	if err != nil {
 		return err
@@ -307,7 +321,7 @@ func readOnly(method string) bool {
 // pass hands the server's answer on as it came.
 func (x *exchange) pass() *front.Response {
 	resp := &front.Response{
-		Status: x.answer.Status,
+		Status: x.answer.Status, Reason: x.answer.Reason, HasReason: true,
 		Header: x.answerHeader(),
 		Length: x.answer.ContentLength,
 	}
@@ -323,11 +337,9 @@ func (x *exchange) pass() *front.Response {
 // its connection, with our warnings. The front writes the framing.
 func (x *exchange) answerHeader() wire.Header {
 	h := x.answer.Header.Clone(len(x.warnings))
-	length := h.Get("Content-Length")
 	h.EndToEnd(nil)
-	h.DelName("Content-Length")
-	if length != "" && x.conv == nil && (x.in.Method == http.MethodHead || x.answer.Status == http.StatusNotModified) {
-		h.Add("Content-Length", length) // of the body that a GET would have had
+	if x.conv != nil || x.answer.Status == http.StatusSwitchingProtocols {
+		h.DelName("Content-Length") // of another body, or of none; else the front keeps its place
 	}
 	for _, w := range x.warnings {
 		h.Add("Warning", warning(w))
@@ -375,7 +387,7 @@ func (x *exchange) end(status int, written int64, err error) {
 	}
 	x.cancel()
 	if x.endTrip != nil {
-		x.endTrip(nil)
+		x.endTrip()
 	}
 	x.body.release()
 	x.s.streams.remove(x)

@@ -1,8 +1,6 @@
 package proxy
 
 import (
-	"context"
-
 	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/proxy/discovery"
 	"github.com/mixed-version-proxy/mvp/proxy/upstream"
@@ -22,8 +20,8 @@ type state struct {
 	// known those that serve it as far as anyone remembers.
 	healthy, known map[resource][]*upstream.State
 
-	// alive has for each healthy server a context that ends with its health.
-	alive map[string]context.Context
+	// alive has for each healthy server what ends with its health.
+	alive map[string]lifetimes
 
 	cluster engine.Cluster
 

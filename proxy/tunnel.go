@@ -53,7 +53,7 @@ func (x *exchange) tunnel() (*front.Response, error) {
 	header.Add("Connection", "Upgrade")
 	header.Add("Upgrade", answer.Header.Get("Upgrade"))
 	return &front.Response{
-		Status: answer.Status,
+		Status: answer.Status, Reason: answer.Reason, HasReason: true,
 		Header: header,
 		Tunnel: func(client net.Conn) { pipe(client, conn) },
 	}, nil

@@ -2,6 +2,7 @@ package front
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,7 +63,7 @@ func frame(resp *Response, isHead bool) (f framing, length int64, hasBody bool) 
 }
 
 func (resp *Response) isTunnel() bool {
-	return resp.Status == fasthttp.StatusSwitchingProtocols && resp.Tunnel != nil
+	return resp.Status == http.StatusSwitchingProtocols && resp.Tunnel != nil
 }
 
 // check says why resp cannot be sent, if so.
@@ -70,8 +71,11 @@ func check(resp *Response) error {
 	if resp == nil {
 		return &badResponseError{"it is nil"}
 	}
-	if (resp.Status < 200 || resp.Status > 599) && !resp.isTunnel() {
+	if (resp.Status < 200 || resp.Status > 999) && !resp.isTunnel() {
 		return &badResponseError{fmt.Sprintf("its status is %d", resp.Status)}
+	}
+	if badValueByte(resp.Reason) >= 0 {
+		return &badResponseError{"its reason phrase has a control character"}
 	}
 	for _, f := range resp.Header {
 		if !isToken(f.Name) {
@@ -87,7 +91,7 @@ func check(resp *Response) error {
 // appendHead appends the head of an answer: the given lines, with the framing in
 // the place of the first Content-Length line, or at the end.
 func appendHead(b []byte, resp *Response, f framing, length int64, closing bool) []byte {
-	b = appendStatusLine(b, resp.Status)
+	b = appendStatusLine(b, resp)
 	framed := f == noFraming || f == keepLength
 	for _, field := range resp.Header {
 		switch {
@@ -118,18 +122,22 @@ func appendHead(b []byte, resp *Response, f framing, length int64, closing bool)
 
 // appendTunnelHead appends the head of a 101, where every line counts.
 func appendTunnelHead(b []byte, resp *Response) []byte {
-	b = appendStatusLine(b, resp.Status)
+	b = appendStatusLine(b, resp)
 	for _, field := range resp.Header {
 		b = appendLine(b, field.Name, field.Value)
 	}
 	return append(b, '\r', '\n')
 }
 
-func appendStatusLine(b []byte, status int) []byte {
+func appendStatusLine(b []byte, resp *Response) []byte {
 	b = append(b, "HTTP/1.1 "...)
-	b = strconv.AppendInt(b, int64(status), 10)
+	b = strconv.AppendInt(b, int64(resp.Status), 10)
 	b = append(b, ' ')
-	b = append(b, fasthttp.StatusMessage(status)...)
+	if resp.HasReason {
+		b = append(b, resp.Reason...)
+	} else {
+		b = append(b, http.StatusText(resp.Status)...)
+	}
 	return append(b, '\r', '\n')
 }
 

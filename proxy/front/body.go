@@ -3,10 +3,13 @@ package front
 import (
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 // body is a request body for the handler. fasthttp's stream below it reads from
@@ -68,12 +71,20 @@ func (b *body) fail(err error) error {
 	switch {
 	case b.closing.Load():
 		b.failed = errExchangeOver
-	case isTimeout(err):
+	case isTimeout(err), errors.Is(err, fasthttp.ErrTimeout): // of the trailers
 		b.failed = &BodyError{Code: http.StatusRequestTimeout, Err: errors.New("the client sent nothing for too long")}
-	default:
+	case errors.Is(err, io.ErrUnexpectedEOF), isNetwork(err):
 		b.failed = &BodyError{Code: http.StatusBadRequest, Err: err}
+	default: // fasthttp's words quote what the client sent
+		b.failed = &BodyError{Code: http.StatusBadRequest, Err: errors.New("its chunks or trailers are malformed")}
 	}
 	return b.failed
+}
+
+// isNetwork reports whether the connection, and not what came over it, failed.
+func isNetwork(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) || errors.Is(err, net.ErrClosed)
 }
 
 // reusable reports whether the connection can carry a next request after an

@@ -16,8 +16,13 @@ type Handler func(*Request) *Response
 // Response is the answer to a request: Bytes, a Stream, no body or, after a 101,
 // a Tunnel.
 type Response struct {
-	// Status is the status code: 200 to 599, or 101 with Tunnel.
+	// Status is the status code: 200 to 999, or 101 with Tunnel.
 	Status int
+
+	// Reason is the reason phrase if HasReason says so, which may be empty; else it
+	// is the usual one of the status. One with a line break makes the answer a 500.
+	Reason    string
+	HasReason bool
 
 	// Header is sent line by line as given, in order, with nothing added: no
 	// Date, Server or Content-Type. The framing is the front's: Connection,
