@@ -283,7 +283,7 @@ func (x *exchange) outbound(target string, body io.Reader, length int64) *upstre
 // is broken off when the server does not recover.
 func (x *exchange) forward(out *upstream.Request) error {
 	out.Credential = x.who.credential // whoever made it: all requests of an exchange are one client's
-	if x.endTrip != nil { // of an earlier round trip, whose answer is done with
+	if x.endTrip != nil {             // of an earlier round trip, whose answer is done with
 		x.endTrip()
 		x.endTrip = nil
 	}
