@@ -1,9 +1,50 @@
 package proxy_test
 
-// Faults that people met in public with proxies of this kind, one test each; the
-// number is the report's. Those with a better home stand there: 1.01, 1.02, 1.05,
-// 1.08, 1.11 to 1.14, 1.20, 1.21, 1.30, 1.31, 5.06, 5.10 to 5.12, 5.20 in this
-// package's other tests.
+// Faults that people met in public with proxies of this kind. Each has a number, and
+// a test that would show it: one that is called after the number, here and in the
+// two files beside, or one that shows more.
+//
+//	1.01 watch held back in a buffer           TestWatchStreams, Test1_06
+//	1.02 upgrade lost                          TestUpgrade; bench/e2e TestStreams
+//	1.05 Connection of several hops            Test1_05; bench/e2e TestStreams
+//	1.06 middleware breaks upgrades            Test1_06; bench/e2e TestStreams, with policies
+//	1.07 upgrade over HTTP/2                   Test1_07
+//	1.08 refused upgrade and fallback          TestUpgrade; bench/e2e TestStreams
+//	1.09 idle timeouts cut streams             Test1_09; bench/e2e TestStreams
+//	1.11 impersonation with our credential     TestPassThroughBytes, TestImpersonationByClient
+//	1.12 X-Remote-* spoofed                    TestIdentity, TestIdentityOnEveryWay, TestBytes
+//	1.13 Impersonate-Extra keys                TestPassThroughBytes, TestBytes, FuzzImpersonation
+//	1.14 pipe after a failed upgrade           TestUpgrade, TestRequestBehindRefusedUpgrade
+//	1.17 watch hangs when its server restarts  Test1_17, TestServerHangs
+//	1.20 Table and PartialObjectMetadata       TestConvertedRequests, TestConvertedAccept
+//	1.21 CBOR fallback                         TestErrorsAreStatuses, TestBytes
+//	1.22 long heads                            Test1_22, TestBytes
+//	1.23 Expect: 100-continue                  Test1_23, TestBytes; front TestExpect
+//	1.24 body length lost                      Test1_24, TestBytes
+//	1.25 escaped slash                         Test1_25, TestBytes
+//	1.26 slashes in the base URL               Test1_26
+//	1.27 redirects                             Test1_27, TestBytes
+//	1.28 OpenAPI links                         Test1_28
+//	1.29 discovery caching                     Test1_29
+//	1.30 Status and code disagree              TestErrorsAreStatuses, TestFaults, TestMalformed
+//	1.31 source address                        TestPassThroughBytes, TestBytes
+//	1.32 a review for each value               Test1_32, TestImpersonationIsBounded
+//	5.02 escapes decoded                       Test5_02, TestBytes, FuzzPassThrough
+//	5.03 slashes collapsed                     Test5_03, TestBytes
+//	5.06 client's leaving not seen             TestWatchStreams, TestClientsVanish; front TestOnGone
+//	5.07 answer read whole first               Test5_07
+//	5.08 memory with slow readers              Test5_08
+//	5.10 shutdown hangs or cuts                TestShutdownEndsWatches; front TestShutdown, TestShutdownEndsTunnels; bench/e2e TestShutdown
+//	5.11 Content-Type invented                 TestPassThroughBytes, TestBytes
+//	5.12 bodies of GET and DELETE              TestPassThroughBytes, TestBytes
+//	5.13 body lost before a retry              Test5_13, TestSmallWriteGoesElsewhere
+//	5.14 invited and silent                    Test5_14; front TestExpectThenNothing
+//	5.15 memory of tunnels                     Test5_15
+//	5.16 header names                          Test5_16, TestBytes, FuzzPassThrough
+//	5.17 addresses change                      upstream TestNameMoves
+//	5.18 handshakes without a limit            Test5_18; front TestSlowHandshakes; upstream TestSilentHandshake
+//	5.19 timeouts on transfers, shared state   Test5_19, Test1_09, TestFaults, under the race detector
+//	5.20 HEAD                                  TestHead, TestBytes
 
 import (
 	"bufio"

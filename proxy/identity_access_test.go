@@ -132,7 +132,7 @@ func checkReview(t *testing.T, req request) {
 }
 
 // Two thousand lines cause no review at all, and the most that are allowed are asked
-// for once (FIELD-REPORTS 1.32).
+// for once (report 1.32).
 func TestImpersonationIsBounded(t *testing.T) {
 	ca := newAuthority(t)
 	u := recordTLS(t, ca, "a", func(req request) string {

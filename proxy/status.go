@@ -80,7 +80,7 @@ func toStatus(err error) *statusError {
 		if unread.Code == http.StatusRequestTimeout {
 			reason = metav1.StatusReasonTimeout
 		}
-		return &statusError{code: unread.Code, reason: reason, message: err.Error(), err: err}
+		return &statusError{code: unread.Code, reason: reason, message: unread.Error(), err: err}
 	}
 	var badBody *engine.BodyError
 	if errors.As(err, &badBody) {
