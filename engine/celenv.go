@@ -30,10 +30,6 @@ const (
 
 	// maxPrecision bounds the digits that '%.9f'.format() writes.
 	maxPrecision = 100
-
-	// maxRegexProgram is in instructions of the compiled regular expression; a
-	// match takes at most that many steps per byte of text.
-	maxRegexProgram = 1_000
 )
 
 // environments are the sets of variables that an expression may see.
@@ -90,7 +86,6 @@ func libraries() []cel.EnvOption {
 			cel.ValidateRegexLiterals(),
 		),
 		cel.ParserExpressionSizeLimit(MaxExpressionBytes),
-		cel.RegexProgramSizeLimit(maxRegexProgram),
 		ext.Strings(ext.StringsVersion(2), ext.StringsMaxPrecision(maxPrecision)),
 		ext.Sets(ext.SetsVersion(0)),
 		ext.Lists(ext.ListsVersion(3), ext.ListsMaxRangeSize(maxRangeSize)),

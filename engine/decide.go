@@ -216,9 +216,23 @@ func (d *Decision) audit(p *policy, v verdict, err error) {
 
 // finish settles what is known only after the last policy.
 func (d *Decision) finish(r *Request) {
-	d.ConvertBody = d.Conversion != nil && (r.Subresource == "" || r.Subresource == "status")
+	d.ConvertBody = d.Conversion != nil && ownKind(r.Subresource)
 	if len(d.routes) == 0 {
 		d.vars.release()
 		d.vars = nil
 	}
+}
+
+// ownKind reports whether the bodies of a subresource are of the resource's own
+// kind. Those of the others (scale, eviction, binding, token, exec, …) are kinds of
+// their own, the same in every version.
+func ownKind(subresource string) bool {
+	switch subresource {
+	case "", "status",
+		"approval",                      // of CertificateSigningRequests
+		"finalize",                      // of Namespaces
+		"ephemeralcontainers", "resize": // of Pods
+		return true
+	}
+	return false
 }

@@ -8,6 +8,30 @@ import (
 	"github.com/mixed-version-proxy/mvp/engine/source"
 )
 
+// Regular expressions with counted repetitions are as good as others.
+func TestRegularExpressions(t *testing.T) {
+	request, err := ParseRequest("GET", "/api/v1/namespaces/web-42/pods")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []string{
+		`request.namespace.matches('^web-[0-9]{2}$') ? 'yes' : ''`,
+		`matches(request.namespace, '[a-z]{2,5}-x{0,3}') ? 'yes' : ''`,
+		`request.namespace.matches('^' + 'web-[0-9]{2}$') ? 'yes' : ''`,
+		`request.namespace.find('[0-9]{2}') == '42' ? 'yes' : ''`,
+	} {
+		set, err := Compile([]Policy{{Name: "p", Deny: &source.Text{Code: code, Start: source.Pos{File: "p", Line: 1, Col: 1}}}})
+		if err != nil {
+			t.Errorf("%s: %v", code, err)
+			continue
+		}
+		d, err := set.Decide(&Input{Request: &request})
+		if err != nil || d.Denied == nil {
+			t.Errorf("%s decided %+v, %v", code, d, err)
+		}
+	}
+}
+
 // What an operator sets is what counts, and what the message says.
 func TestCompileWithLimits(t *testing.T) {
 	at := source.Pos{File: "p", Line: 1, Col: 1}

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
+
+	"github.com/mixed-version-proxy/mvp/engine/source"
 )
 
 // decodeObject decodes a body for expressions. Numbers become int64 when they
@@ -25,7 +28,53 @@ func decodeObject(body []byte) (any, error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more after the first value")
 	}
+	if key, found := duplicateKey(body); found {
+		return nil, fmt.Errorf("the key %s stands twice in one object, which readers understand differently", source.Quote(key))
+	}
 	return withNumbers(object), nil
+}
+
+// duplicateKey finds a key that stands twice in one object of the checked JSON
+// body. encoding/json takes the last of them; kube-apiserver merges what
+// Kubernetes' own kinds have there, so that what an expression sees would not be
+// what is stored.
+func duplicateKey(body []byte) (key string, found bool) {
+	type level struct {
+		keys map[string]bool // nil: an array
+		name bool            // the next string is a key
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	var open []level
+	for {
+		token, err := decoder.Token()
+		if err != nil {
+			return "", false
+		}
+		top := len(open) - 1
+		switch token {
+		case json.Delim('{'):
+			open = append(open, level{map[string]bool{}, true})
+			continue
+		case json.Delim('['):
+			open = append(open, level{})
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:top]
+			top--
+		default:
+			if text, isText := token.(string); isText && top >= 0 && open[top].name {
+				if open[top].keys[text] {
+					return text, true
+				}
+				open[top].keys[text], open[top].name = true, false
+				continue
+			}
+		}
+		if top >= 0 && open[top].keys != nil {
+			open[top].name = true
+		}
+	}
 }
 
 // withNumbers returns value with its json.Numbers replaced, in place where it

@@ -24,7 +24,14 @@ func TestDecodeObject(t *testing.T) {
 	f(`1e300`, 1e300)
 	f(`1e999`, math.Inf(1))
 	f(`null`, nil)
-	f(`{"a":1,"a":2}`, map[string]any{"a": int64(2)})
+	f(`{"a":{"b":1,"c":[{"b":2},{"b":"b"}]},"b":{"a":"a"}}`, map[string]any{
+		"a": map[string]any{"b": int64(1), "c": []any{map[string]any{"b": int64(2)}, map[string]any{"b": "b"}}},
+		"b": map[string]any{"a": "a"},
+	})
+	const twice = " stands twice in one object, which readers understand differently"
+	f(`{"a":1,"a":2}`, `the key "a"`+twice)
+	f(`{"a":[{"b":{"c":1}},{"b":{"c":1,"\u0063":2}}]}`, `the key "c"`+twice)
+	f(`{"a":{"x":1},"b":[],"a":{"y":1}}`, `the key "a"`+twice)
 	f(``, "unexpected EOF")
 	f(`{"a":`, "unexpected EOF")
 	f(`{} {}`, "there is more after the first value")

@@ -11,6 +11,7 @@ package policies
 
 import (
 	"errors"
+	"fmt"
 	"path"
 
 	"github.com/mixed-version-proxy/mvp/engine"
@@ -122,7 +123,7 @@ func compile(files []File, opts Options, errs source.Errors) (*engine.Set, sourc
 	errs = append(errs, found...)
 	all = append(all, shipped...)
 
-	set, err := engine.CompileWith(all, opts.Limits)
+	set, err := compileAll(all, opts.Limits)
 	errs = append(errs, asErrors(err)...)
 	if len(errs) > 0 {
 		showLines(errs, files, shippedFiles)
@@ -143,4 +144,15 @@ func asErrors(err error) source.Errors {
 		return errs
 	}
 	return source.Errors{{Msg: err.Error()}}
+}
+
+// compileAll compiles policies. A fault in a library that compiles an expression
+// must not end the process that serves by the policies before.
+func compileAll(all []engine.Policy, limits engine.Limits) (set *engine.Set, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			set, err = nil, fmt.Errorf("a fault while the policies were compiled, which is not theirs: %v", p)
+		}
+	}()
+	return engine.CompileWith(all, limits)
 }

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/mixed-version-proxy/mvp/engine/convert"
 	"github.com/mixed-version-proxy/mvp/proxy/front"
@@ -48,12 +50,44 @@ func (x *exchange) converted() (*front.Response, error) {
 // convertedTarget is the request target in the server's version: the path's
 // group, version and resource, and the fields that a selector names.
 func (x *exchange) convertedTarget() (string, error) {
+	if err := x.selectsByLabel(); err != nil {
+		return "", err
+	}
 	to := x.conv.To
 	target, err := x.req.WithVersion(to.Group, to.Version, to.Resource, x.conv.FieldPath)
 	if err != nil {
 		return "", fmt.Errorf("cannot ask for %s as %s: %w", x.req.String(), gvr(x.wanted()), err)
 	}
 	return target, nil
+}
+
+// selectsByLabel refuses a label selector on a label that the policy renames: the
+// server would select by what is on its objects, and a delete of "all but these"
+// would delete these.
+func (x *exchange) selectsByLabel() error {
+	query, err := url.ParseQuery(x.req.Query)
+	if err != nil {
+		return nil //nolint:nilerr // the server says what is wrong with it
+	}
+	for _, selector := range query["labelSelector"] {
+		requirements, err := labels.ParseToRequirements(selector)
+		if err != nil {
+			return nil //nolint:nilerr // as above
+		}
+		for i := range requirements {
+			key := requirements[i].Key()
+			for _, path := range []string{"metadata.labels[" + key + "]", "metadata.labels." + key} {
+				if x.conv.FieldPath(path) != path {
+					return &statusError{
+						code: http.StatusBadRequest, reason: metav1.StatusReasonBadRequest,
+						message: fmt.Sprintf("cannot select by the label %s in %s: the policy %s renames it; select in %s",
+							clip(key), x.conv.From.APIVersion(), x.conv.Policy, x.conv.To.APIVersion()),
+					}
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // convertedBody is the request's body in the server's version; nil where the
@@ -128,10 +162,10 @@ func (x *exchange) vars() *convert.Vars {
 	return &convert.Vars{Request: x.req.Vars()}
 }
 
-// smallAnswer is how much of an answer is converted before any of it is sent, so
-// that a policy's failure is still a Status. What is larger streams, and a
-// failure breaks it off.
-const smallAnswer = 256 << 10
+// smallList is how much of a list is converted before any of it is sent, so that a
+// policy's failure is still a Status. What is larger streams, and a failure breaks
+// it off. A single object is always converted first.
+const smallList = 256 << 10
 
 // convertAnswer hands the server's answer on in the client's version.
 func (x *exchange) convertAnswer() (*front.Response, error) {
@@ -179,11 +213,15 @@ func (x *exchange) convertWatch(w io.Writer) error {
 }
 
 func (x *exchange) convertDocument(resp *front.Response) (*front.Response, error) {
-	head, err := io.ReadAll(io.LimitReader(x.answer.Body, smallAnswer))
+	limit := convert.MaxAnswerObjectBytes + 1
+	if x.req.Verb == "list" || x.req.Verb == "deletecollection" {
+		limit = smallList
+	}
+	head, err := io.ReadAll(io.LimitReader(x.answer.Body, int64(limit)))
 	if err != nil {
 		return nil, err
 	}
-	if len(head) < smallAnswer {
+	if len(head) < limit {
 		var out bytes.Buffer
 		if err := x.conv.Answer(&out, bytes.NewReader(head), x.vars()); err != nil {
 			return nil, err

@@ -89,7 +89,7 @@ func TestJQ(t *testing.T) {
 	f(`.spec.l[.spec.n] = 1`, `{"l":[],"n":100000000}`, at+`the program failed: array index 100000000 is over the limit of 10000`)
 	f(`setpath(["spec","l",.spec.n]; 1)`, `{"l":[],"n":1e8}`, at+`the program failed: array index 1e8 is over the limit of 10000`)
 	f(`getpath(["spec","l",.spec.n]) = 1`, `{"l":[],"n":1e8}`, at+`the program failed: array index 1e8 is over the limit of 10000`)
-	f(`.spec = reduce (.spec.l[] as $a | .spec.l[] as $b | .spec.l[] as $c | 1) as $x (0; . + $x)`,
+	f(`.spec = ([.spec.l[] as $a | .spec.l[] as $b | .spec.l[] as $c | select($a == 1)] | length)`,
 		`{"l":[`+strings.Repeat("0,", 300)+`0]}`,
 		at+`the program took longer than 250ms: context deadline exceeded`)
 	f(`.spec = ([.,.]|[.,.]|[.,.]|[.,.]|[.,.]|[.,.]|[.,.]|[.,.]|[.,.]|[.,.]|[.,.]|[.,.]|[.,.]|[.,.]|[.,.]|[.,.]|[.,.]|[.,.]|[.,.]|[.,.])`, `{"s":"xxxxxxxxxxxxxxxxx"}`,
@@ -116,13 +116,15 @@ func TestJQMistakes(t *testing.T) {
 		"p.request.jq:1:9: test/1 cannot be used here: a regular expression cannot be interrupted; use startswith, endswith, split, ltrimstr or contains\n  .test = test(\"x\")\n          ^")
 	f(`{now: 1, b: "\(now)"}`,
 		"p.request.jq:1:16: now/0 cannot be used here: the same object must always convert alike\n  {now: 1, b: \"\\(now)\"}\n                 ^")
-	f("def f: f; f", "p.request.jq:1:8: f/0 calls itself and may not end; use map, walk or reduce\n  def f: f; f\n         ^")
-	f("def f: def g: f; g; f", "p.request.jq:1:15: f/0 calls itself and may not end; use map, walk or reduce\n  def f: def g: f; g; f\n                ^")
+	f("def f: f; f", "p.request.jq:1:8: f/0 calls itself and may not end; use map or walk\n  def f: f; f\n         ^")
+	f("def f: def g: f; g; f", "p.request.jq:1:15: f/0 calls itself and may not end; use map or walk\n  def f: def g: f; g; f\n                ^")
+	f(`.spec.l as $l | reduce $l[] as $x (.; {a: ., b: .}) | tojson`, "p.request.jq:1:17: reduce cannot be used here: a client's list would decide how large a value grows; use map, add, any, all, min_by or group_by\n  .spec.l as $l | reduce $l[] as $x (.; {a: ., b: .}) | tojson\n                  ^")
+	f(`[foreach .spec.l[] as $x (0; . + $x)]`, "p.request.jq:1:2: foreach cannot be used here: a client's list would decide how large a value grows; use map, add, any, all, min_by or group_by\n  [foreach .spec.l[] as $x (0; . + $x)]\n   ^")
 	f("$ENV.PATH", "p.request.jq:1:1: $ENV cannot be used here: a conversion has no environment\n  $ENV.PATH\n  ^")
 	f("_guard_index", "p.request.jq:1:1: function not defined: _guard_index/0\n  _guard_index\n  ^")
 	f(`import "a" as a; .`, "p.request.jq:1:1: modules cannot be used here; write the functions into the program\n  import \"a\" as a; .\n  ^")
 	f(`.a | @nope`, "p.request.jq:1:6: format not defined: @nope; known are @text, @json, @html, @uri, @urid, @csv, @tsv, @sh, @base64, @base64d, @base32, @base32d\n  .a | @nope\n       ^")
 	f("[range(1e9)] | input",
-		"p.request.jq:1:2: range/1 cannot be used here: it can run without end; use the object's own arrays, to_entries, map or reduce\n  [range(1e9)] | input\n   ^\n"+
+		"p.request.jq:1:2: range/1 cannot be used here: it can run without end; use the object's own arrays, to_entries, map or add\n  [range(1e9)] | input\n   ^\n"+
 			"p.request.jq:1:16: input/0 cannot be used here: a conversion has one input, the object\n  [range(1e9)] | input\n                 ^")
 }

@@ -59,7 +59,7 @@ var jqFormats = []string{
 var refusedFuncs = func() map[string]string {
 	refused := map[string]string{}
 	for reason, names := range map[string]string{
-		"it can run without end; use the object's own arrays, to_entries, map or reduce": `
+		"it can run without end; use the object's own arrays, to_entries, map or add": `
 			range repeat while until recurse recurse_down combinations`,
 		"a regular expression cannot be interrupted; use startswith, endswith, split, ltrimstr or contains": `
 			test match capture scan split splits sub gsub`,

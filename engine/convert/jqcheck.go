@@ -84,6 +84,11 @@ func (c *jqChecker) funcDef(def *gojq.FuncDef) {
 	c.scope[level].defining = false
 }
 
+// whyNoLoops: values share their parts, so that doubling one at each step takes no
+// time, but comparing or printing what the steps of a long list made takes for
+// ever, and no deadline interrupts that.
+const whyNoLoops = "cannot be used here: a client's list would decide how large a value grows; use map, add, any, all, min_by or group_by"
+
 func jqName(name string, arity int) string { return fmt.Sprintf("%s/%d", name, arity) }
 
 func (c *jqChecker) term(t *gojq.Term) {
@@ -108,16 +113,11 @@ func (c *jqChecker) term(t *gojq.Term) {
 		c.query(t.Try.Body)
 		c.query(t.Try.Catch)
 	case t.Reduce != nil:
-		c.query(t.Reduce.Query)
-		c.patterns(t.Reduce.Patterns)
-		c.query(t.Reduce.Start)
-		c.query(t.Reduce.Update)
+		c.seen["reduce"]++
+		c.fail("reduce", "reduce %s", whyNoLoops)
 	case t.Foreach != nil:
-		c.query(t.Foreach.Query)
-		c.patterns(t.Foreach.Patterns)
-		c.query(t.Foreach.Start)
-		c.query(t.Foreach.Update)
-		c.query(t.Foreach.Extract)
+		c.seen["foreach"]++
+		c.fail("foreach", "foreach %s", whyNoLoops)
 	case t.Label != nil:
 		c.query(t.Label.Body)
 	}
@@ -216,7 +216,7 @@ func (c *jqChecker) call(t *gojq.Term) {
 	own := c.resolve(name)
 	switch {
 	case own != nil && own.defining:
-		c.fail(f.Name, "%s calls itself and may not end; use map, walk or reduce", name)
+		c.fail(f.Name, "%s calls itself and may not end; use map or walk", name)
 	case own == nil && !allowedFuncs[name]:
 		c.unknown(f.Name, len(f.Args))
 	}

@@ -5,10 +5,11 @@ package convert
 // the text is the nth in the tree. It is only ever used for that; a wrong place
 // does no other harm.
 
-// jqKeywords are words that are no names of functions.
+// jqKeywords are words that are no names of functions. reduce and foreach are not
+// among them: they are refused, so where they stand must be known.
 var jqKeywords = map[string]bool{
 	"def": true, "if": true, "then": true, "elif": true, "else": true, "end": true,
-	"as": true, "reduce": true, "foreach": true, "try": true, "catch": true,
+	"as": true, "try": true, "catch": true,
 	"label": true, "break": true, "and": true, "or": true, "import": true,
 	"include": true, "module": true, "null": true, "true": true, "false": true,
 }

@@ -19,7 +19,7 @@ func (x *run) move(s *step, item ref, from, to []string) error {
 			return x.moveReplaced(s, item, i+1, to)
 		}
 	}
-	if err := x.both(s, item, r, to); err != nil {
+	if err := x.both(s, item, to); err != nil {
 		return err
 	}
 	if err := x.retype(s, r); err != nil {
@@ -40,8 +40,8 @@ func (x *run) move(s *step, item ref, from, to []string) error {
 
 // both refuses what a client says twice: the field, and under the name that it
 // has in the server's version. One of the two would be lost.
-func (x *run) both(s *step, item, r ref, to []string) error {
-	if x.dir != ToServer || x.d.isNull(r) {
+func (x *run) both(s *step, item ref, to []string) error {
+	if x.dir != ToServer {
 		return nil
 	}
 	if target := x.lookup(item, to); target == 0 || x.d.isNull(target) {
