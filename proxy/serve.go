@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"runtime/debug"
-	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -223,22 +221,11 @@ func (x *exchange) long() bool {
 	return x.req.Verb == "proxy"
 }
 
-// endless reports whether the answer goes on until somebody ends it, so that a
-// shutdown may: a client takes its end for an end. What is long but has an end of
-// its own, such as a download through a proxied service, may finish.
-func (x *exchange) endless() bool {
-	return x.req.Verb == "watch" || x.req.Subresource == "log" && x.follows()
-}
-
-// follows reports whether a log is asked for with follow.
-func (x *exchange) follows() bool {
-	query, err := url.ParseQuery(x.req.Query)
-	if err != nil {
-		return false
-	}
-	follow, err := strconv.ParseBool(query.Get("follow"))
-	return err == nil && follow
-}
+// endless reports whether the request is a watch, which a shutdown may end: its
+// client takes the end of the answer for that, and watches again. The client of a
+// followed log would take it for the end of the log; like a download through a
+// proxied service it may finish, or is broken off.
+func (x *exchange) endless() bool { return x.req.Verb == "watch" }
 
 // decide asks the policies.
 func (x *exchange) decide() error {

@@ -78,3 +78,32 @@ func TestDrain(t *testing.T) {
 		t.Errorf("a request was answered %d while draining", got.code)
 	}
 }
+
+// A followed log goes on through the beginning of a shutdown: its client would
+// take the end of the answer for the end of the log.
+func TestShutdownLeavesLogs(t *testing.T) {
+	conns := make(chan net.Conn, 1)
+	u := record(t, "a", "1.32.13", pods, func(q request) string {
+		conns <- q.conn
+		return "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked("one\n")
+	})
+	r := start(t, nil, nil, u)
+	conn, in := r.raw("GET /api/v1/namespaces/d/pods/p/log?follow=true HTTP/1.1\r\nHost: mvp\r\n\r\n")
+	resp, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	defer conn.Close()
+	lines := bufio.NewReader(resp.Body)
+	if line, err := lines.ReadString('\n'); line != "one\n" {
+		t.Fatalf("got %q, %v", line, err)
+	}
+	r.proxy.EndStreams()
+	if _, err := io.WriteString(<-conns, chunked("two\n")); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := lines.ReadString('\n'); line != "two\n" {
+		t.Errorf("after the shutdown began got %q, %v", line, err)
+	}
+}

@@ -78,10 +78,10 @@ func (e *ender) ended() bool {
 // still answered. It is the first step of a shutdown.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// EndStreams ends every watch and every followed log, and those that come later:
-// their clients see the end of the answer and come back elsewhere. A watch in the
-// middle of an event ends after it. Tunnels (exec, port-forward) are left alone:
-// they go on until the front closes them.
+// EndStreams ends every watch, and those that come later: their clients see the
+// end of the answer and come back elsewhere. A watch in the middle of an event
+// ends after it. Followed logs and tunnels (exec, port-forward) are left alone:
+// they go on until the front breaks them off.
 func (s *Server) EndStreams() {
 	s.streams.mu.Lock()
 	defer s.streams.mu.Unlock()
