@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math"
+	"regexp/syntax"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -27,6 +28,12 @@ const (
 	// maxCompared is how many pairs of values distinct and the functions of sets
 	// compare: some milliseconds for plain values.
 	maxCompared = 250_000
+
+	// maxPattern is how long a regular expression may be that is worked out for a
+	// request, in bytes, and maxPatternProgram how many instructions its program may
+	// have: a match takes at most that many steps for each byte of the text.
+	maxPattern        = 1 << 10
+	maxPatternProgram = 1_000
 )
 
 // guards check the arguments of such functions before they are called.
@@ -36,6 +43,8 @@ var guards = map[string]func(args []ref.Val) error{
 	"indexOf":         guardSearch,
 	"lastIndexOf":     guardSearch,
 	"distinct":        guardDistinct,
+	"find":            guardPattern,
+	"findAll":         guardPattern,
 	"sets.contains":   guardSets,
 	"sets.intersects": guardSets,
 	"sets.equivalent": guardSets,
@@ -169,4 +178,29 @@ func sizeOf(v ref.Val) int {
 		return math.MaxInt
 	}
 	return int(size)
+}
+
+// guardPattern bounds the program of a regular expression that may come from a
+// client. cel.RegexProgramSizeLimit would, but panics on counted repetitions: it
+// compiles what regexp/syntax wants simplified first.
+func guardPattern(args []ref.Val) error {
+	pattern, ok := args[1].(types.String)
+	if !ok {
+		return nil // the function itself says what is wrong
+	}
+	if len(pattern) > maxPattern {
+		return fmt.Errorf("the regular expression has %d bytes, more than %d", len(pattern), maxPattern)
+	}
+	parsed, err := syntax.Parse(string(pattern), syntax.Perl)
+	if err != nil {
+		return nil //nolint:nilerr // as above
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return err
+	}
+	if len(program.Inst) > maxPatternProgram {
+		return fmt.Errorf("the regular expression is too large: its program has %d steps, more than %d", len(program.Inst), maxPatternProgram)
+	}
+	return nil
 }

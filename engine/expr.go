@@ -51,6 +51,10 @@ func compileExpr(env *cel.Env, cost uint64, policy string, role role, text *sour
 	if out := checked.OutputType(); !role.accepts(out) {
 		return nil, source.Errors{text.Error(firstToken(text.Code), "%s must be %s; this is %s", role.name, role.want, typeName(out))}
 	}
+	if computedPattern(checked.NativeRep().Expr()) {
+		return nil, source.Errors{text.Error(firstToken(text.Code),
+			"the regular expression of matches must be written out as one text; for one that is worked out use find(pattern) != ''")}
+	}
 	program, err := newProgram(env, checked, cost)
 	if err != nil {
 		return nil, source.Errors{text.Error(firstToken(text.Code), "cannot use the expression: %v", err)}
@@ -114,6 +118,19 @@ func unbounded(e celast.Expr) bool {
 			case "replace", "join":
 				found = true
 			}
+		}
+	}))
+	return found
+}
+
+// computedPattern reports whether e has a matches whose regular expression is not
+// written in it. CEL lets nobody look at that one before it is compiled, and a
+// client may have sent it; find and findAll have a guard.
+func computedPattern(e celast.Expr) bool {
+	found := false
+	celast.PreOrderVisit(e, celast.NewExprVisitor(func(e celast.Expr) {
+		if e.Kind() == celast.CallKind && e.AsCall().FunctionName() == "matches" {
+			found = found || !literalPattern(e.AsCall())
 		}
 	}))
 	return found
