@@ -218,7 +218,7 @@ func (m *mvp) eventually(what string, condition func() bool) time.Duration {
 		if condition() {
 			return time.Since(start)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // other processes tell of a change only when asked
 	}
 	m.t.Fatalf("not within 30 s: %s", what)
 	return 0

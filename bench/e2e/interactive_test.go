@@ -62,7 +62,7 @@ func (s streamer) startOnTerminal(args ...string) *running {
 	s.t.Helper()
 	script, err := exec.LookPath("script")
 	if err != nil {
-		s.t.Skipf("no command to make a terminal: %v", err)
+		s.t.Fatalf("no command to make a terminal, install util-linux's script: %v", err)
 	}
 	return startCommand(s.t, func(ctx context.Context) *exec.Cmd {
 		cmd := s.command(ctx, args...)

@@ -20,7 +20,7 @@ func sleeper(t *testing.T, dir string, detach bool) process {
 	t.Helper()
 	bin, err := exec.LookPath("sleep")
 	if err != nil {
-		t.Skipf("no sleep command: %v", err)
+		t.Fatalf("no sleep command: %v", err)
 	}
 	return process{
 		bin:     bin,
@@ -71,7 +71,7 @@ const (
 func TestParent(t *testing.T) {
 	dir := os.Getenv(parentDir)
 	if dir == "" {
-		t.Skip("is started by TestEndOfParent")
+		t.Skip("is started by TestEndOfParent") // it is the child, and no test by itself
 	}
 	if err := startProcess(sleeper(t, dir, os.Getenv(parentDetach) == "1")); err != nil {
 		t.Fatal(err)
