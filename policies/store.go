@@ -231,14 +231,15 @@ func (s *Store) recovered() {
 	s.log.Info("the policy files are again as loaded", "generation", next.status.Generation)
 }
 
-// failed notes what is wrong with the files; what was live stays.
+// failed notes what is wrong with the files; what was live stays. The log has it
+// before the status does, so that whoever sees a failure there finds its reasons.
 func (s *Store) failed(errs source.Errors) {
 	next := *s.live.Load()
-	next.status.Failures++
-	next.status.Err, next.status.ErrTime = slices.Clone(errs), time.Now()
-	s.live.Store(&next)
 	for _, e := range errs[:min(len(errs), maxLogged)] {
 		s.log.Error("cannot reload policies, the last good ones stay", "at", e.Pos.String(), "error", e.Msg)
 	}
 	s.log.Error("policies not reloaded", "mistakes", len(errs), "generation", next.status.Generation)
+	next.status.Failures++
+	next.status.Err, next.status.ErrTime = slices.Clone(errs), time.Now()
+	s.live.Store(&next)
 }
