@@ -85,7 +85,7 @@ func TestCompileWithLimits(t *testing.T) {
 	spec := convert.Spec{
 		From:    convert.Version{Group: "acme.io", Version: "v1beta1", Resource: "things"},
 		To:      convert.Version{Group: "acme.io", Version: "v1", Resource: "things"},
-		Request: &source.Text{Code: `.spec.m = .spec.l`, Start: at},
+		Request: &source.Text{Code: `.spec.m = [.spec.l[]]`, Start: at},
 	}
 	program := Policy{Name: "program", Convert: &spec}
 	f := func(limits convert.Limits, want string) {

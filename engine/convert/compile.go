@@ -117,6 +117,14 @@ func (c *Converter) apiVersion(dir Direction) string {
 	return c.words[0].text
 }
 
+// quotedVersion is apiVersion in JSON.
+func (c *Converter) quotedVersion(dir Direction) string {
+	if dir == ToClient {
+		return c.words[2].quoted
+	}
+	return c.words[0].quoted
+}
+
 func (dir Direction) reverse() Direction {
 	if dir == ToClient {
 		return ToServer

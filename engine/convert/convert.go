@@ -8,8 +8,8 @@
 // Declarative rules never decode a body. They edit a document that is spans of
 // the bytes received, and only the objects on a rule's path are looked into, so
 // that what no rule names comes out as the bytes that went in: numbers keep their
-// digits, strings their escapes, objects their order. Only a jq program sees a
-// decoded tree.
+// digits, strings their escapes, objects their order. A jq program of a plain shape
+// is such edits, too. Any other sees, decoded, the part of the object that it needs.
 //
 // The package does no I/O beyond the readers and writers it is handed, starts no
 // goroutine, and knows nothing of HTTP, media types (beyond JSON, and YAML in
@@ -52,7 +52,8 @@ const (
 	// object with nothing in it stood on the way to TargetPath before.
 	//
 	// An object of a client's that has a value at both is refused with an [Error]
-	// that is Invalid: one of the two would be lost.
+	// that is Invalid: one of the two would be lost. A server's that has both comes
+	// with the two exchanged, so that the client's field is right and nothing is lost.
 	Rename Action = "rename"
 
 	// Move is Rename under the name that fits when the parent changes too.

@@ -362,6 +362,37 @@ func (d *doc) appendMember(dst []byte, r ref) []byte {
 	return d.appendTo(dst, r)
 }
 
+// size returns how long the text of r with its edits is.
+func (d *doc) size(r ref) int {
+	n := &d.nodes[r]
+	if !n.dirty {
+		return int(n.val.end - n.val.start)
+	}
+	size := 1 + int(n.val.end-n.tail) // the brackets
+	for m := n.child; m != 0; m = d.nodes[m].next {
+		if m != n.child {
+			size++
+		}
+		size += d.memberSize(m)
+	}
+	return size
+}
+
+func (d *doc) memberSize(r ref) int {
+	n := &d.nodes[r]
+	if !n.touched && !n.dirty {
+		return int(n.val.end - n.pre.start)
+	}
+	size := int(n.pre.end-n.pre.start) + d.size(r)
+	if n.key != (span{}) {
+		size += int(n.key.end-n.key.start) + 1
+		if n.spaced {
+			size++
+		}
+	}
+	return size
+}
+
 // bytes returns the text of r with its edits, as a slice of its own.
 func (d *doc) bytes(r ref) []byte {
 	return d.appendTo(slices.Grow([]byte(nil), len(d.raw(r))+64), r)

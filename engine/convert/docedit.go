@@ -72,6 +72,12 @@ func (d *doc) unlink(r ref) {
 
 // attach makes the unlinked r the last member of the object parent, under key.
 func (d *doc) attach(parent, r ref, key string) {
+	d.attachItem(parent, r)
+	d.setKey(r, key)
+}
+
+// attachItem makes the unlinked r the last item of the array parent.
+func (d *doc) attachItem(parent, r ref) {
 	d.expand(parent)
 	n, p := &d.nodes[r], &d.nodes[parent]
 	n.parent, n.prev, n.next = parent, p.last, 0
@@ -84,16 +90,27 @@ func (d *doc) attach(parent, r ref, key string) {
 		n.pre, n.ownPre, n.spaced = l.pre, l.ownPre, l.spaced
 	}
 	p.last = r
-	d.setKey(r, key)
+	n.touched = true
+	d.soil(parent)
 }
 
 // add makes text, one checked JSON value, the last member of the object parent,
 // under key.
 func (d *doc) add(parent ref, key string, text []byte) ref {
-	val := d.write(text)
-	r := ref(len(d.nodes))
-	d.nodes = append(d.nodes, node{val: val, ownVal: true, kind: kindOf(d.own[val.start])})
+	return d.addSpan(parent, key, d.write(text))
+}
+
+// addSpan is add for a value that is in the document's own text.
+func (d *doc) addSpan(parent ref, key string, val span) ref {
+	r := d.detached(val, true)
 	d.attach(parent, r, key)
+	return r
+}
+
+// detached makes a checked value in one of the two texts a node without a parent.
+func (d *doc) detached(val span, own bool) ref {
+	r := ref(len(d.nodes))
+	d.nodes = append(d.nodes, node{val: val, ownVal: own, kind: kindOf(d.text(own)[val.start])})
 	return r
 }
 

@@ -70,8 +70,12 @@ func FuzzParse(f *testing.F) {
 		for r := range d.nodes {
 			d.nodes[r].dirty = d.nodes[r].expanded
 		}
-		if got := d.bytes(root); !json.Valid(got) || !sameJSON(t, got, b) {
+		got := d.bytes(root)
+		if !json.Valid(got) || !sameJSON(t, got, b) {
 			t.Fatalf("%q was put together as %q", b, got)
+		}
+		if size := d.size(root); size != len(got) {
+			t.Fatalf("%q was said to have %d bytes", got, size)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,19 +11,19 @@ import (
 	"github.com/mixed-version-proxy/mvp/engine/source"
 )
 
-// program is a compiled jq program from object to object. It is safe for
-// concurrent use.
-type program struct {
-	pos  source.Pos
-	code *gojq.Code
+// jqCode is a program, or a part of one, for gojq.
+type jqCode struct {
+	code    *gojq.Code
+	needs   *need // what of the object it can see or change
+	touches touched
+	bounded bool // it ends without a deadline
 }
 
 // programVariables are what a program knows beside its input.
 var programVariables = []string{"$request", "$from", "$to"}
 
-// compileProgram compiles the program text with the helpers of the prelude, if
-// everything it uses can be bounded.
-func compileProgram(text *source.Text) (*program, source.Errors) {
+// parseProgram parses the program text.
+func parseProgram(text *source.Text) (*gojq.Query, source.Errors) {
 	if len(text.Code) > MaxJQProgramBytes {
 		return nil, source.Errors{{
 			Pos: text.Start,
@@ -35,6 +34,13 @@ func compileProgram(text *source.Text) (*program, source.Errors) {
 	if err != nil {
 		return nil, source.Errors{parseError(text, err)}
 	}
+	return query, nil
+}
+
+// compileJQ compiles query, which is of the program text or a part of it. It puts
+// guards into query.
+func compileJQ(text *source.Text, query *gojq.Query) (*jqCode, source.Errors) {
+	needs, bounded := needsOf(query)
 	check := newJQChecker(text)
 	check.program(query)
 	if len(check.errs) > 0 {
@@ -45,7 +51,17 @@ func compileProgram(text *source.Text) (*program, source.Errors) {
 	if err != nil {
 		return nil, source.Errors{check.compileError(err)}
 	}
-	return &program{text.Start, code}, nil
+	return &jqCode{code: code, needs: needs, touches: touchedBy(needs), bounded: bounded}, nil
+}
+
+// plainQuery parses code, which has been parsed before, again, without the guards
+// that the check puts in.
+func plainQuery(code string) *gojq.Query {
+	query, err := gojq.Parse(code)
+	if err != nil {
+		panic(err) // it was parsed before
+	}
+	return query
 }
 
 // parseError says where and why text is no jq program.
@@ -60,26 +76,21 @@ func parseError(text *source.Text, err error) *source.Error {
 	return text.Error(parse.Offset-len(parse.Token), "cannot parse the jq program: %v", err)
 }
 
-// run runs the program on the JSON object src and returns the object it makes.
-func (p *program) run(src []byte, vars []any, limits Limits) (out []byte, err error) {
-	defer func() {
-		// gojq panics on values it does not know; none of ours should be.
-		if r := recover(); r != nil {
-			out, err = nil, fmt.Errorf("the program failed: %v", r)
-		}
-	}()
-	decoder := json.NewDecoder(bytes.NewReader(src))
-	decoder.UseNumber() // every digit counts
-	var input any
-	if err := decoder.Decode(&input); err != nil {
-		return nil, fmt.Errorf("cannot decode the object for the program: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), limits.JQTime)
-	defer cancel()
-	result, err := onlyResult(p.code.RunWithContext(ctx, input, vars...))
-	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("the program took longer than %v: %w", limits.JQTime, context.DeadlineExceeded)
-	}
+// errProgram is that a program raised an error.
+var errProgram = errors.New("the program failed")
+
+// errPanicked is that gojq itself failed. It does on values that it does not know,
+// and on some programs, such as .a |= ((.b // .c) | "x"), for which it makes wrong
+// code.
+var errPanicked = errors.New("gojq panicked")
+
+// run runs the program on input and returns the object it makes.
+func (c *jqCode) run(input any, vars []any, limits Limits) (map[string]any, error) {
+	var result any
+	err := c.guarded(limits, func(results gojq.Iter) (err error) {
+		result, err = onlyResult(results)
+		return err
+	}, input, vars)
 	if err != nil {
 		return nil, err
 	}
@@ -87,11 +98,28 @@ func (p *program) run(src []byte, vars []any, limits Limits) (out []byte, err er
 	if !ok {
 		return nil, fmt.Errorf("the program returned %s, wanted one object", jqType(result))
 	}
-	e := encoder{limit: limits.JQOutputBytes}
-	if err := e.value(object, 0); err != nil {
-		return nil, fmt.Errorf("cannot encode what the program returned: %w", err)
+	return object, nil
+}
+
+// guarded hands take the results of the program on input, and survives whatever
+// that does.
+func (c *jqCode) guarded(limits Limits, take func(gojq.Iter) error, input any, vars []any) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %w: %v", errProgram, errPanicked, r)
+		}
+	}()
+	ctx := context.Background()
+	if !c.bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limits.JQTime)
+		defer cancel()
 	}
-	return e.dst, nil
+	err = take(c.code.RunWithContext(ctx, input, vars...))
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the program took longer than %v: %w", limits.JQTime, context.DeadlineExceeded)
+	}
+	return err
 }
 
 // onlyResult takes the one value that results has to have.
@@ -101,14 +129,14 @@ func onlyResult(results gojq.Iter) (any, error) {
 		return nil, errors.New("the program returned nothing, wanted one object")
 	}
 	if err, failed := result.(error); failed {
-		return nil, fmt.Errorf("the program failed: %w", err)
+		return nil, fmt.Errorf("%w: %w", errProgram, err)
 	}
 	switch second, ok := results.Next(); {
 	case !ok:
 		return result, nil
 	default:
 		if err, failed := second.(error); failed {
-			return nil, fmt.Errorf("the program failed: %w", err)
+			return nil, fmt.Errorf("%w: %w", errProgram, err)
 		}
 		return nil, errors.New("the program returned more than one value, wanted one object")
 	}

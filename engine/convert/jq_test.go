@@ -59,6 +59,12 @@ func TestJQ(t *testing.T) {
 	f(`.spec.a |= tointeger`, `{"a":"9007199254740993"}`, `{"a":9007199254740993}`)
 	f(`.spec.a |= tointeger`, `{"a":3.00}`, `{"a":3}`)
 	f(`.spec.a |= tointeger`, `{"a":"x"}`, `p.request.jq:1:1: policy jq: the program failed: cannot make an integer of "x"`)
+	f(`.spec.a |= tointeger`, `{"a":1e3}`, `{"a":1000}`)
+	f(`.spec.a |= tointeger`, `{"a":"-7"}`, `{"a":-7}`)
+	for _, a := range []string{`"1e3"`, `"3.0"`, `" 3"`, `"03"`, `"-0"`, `3.5`, `9223372036854775808`, `1e400`, `null`, `true`, `[3]`, `{}`} {
+		// The + "" keeps it from being done without gojq.
+		f(`.spec.a |= tointeger | .spec.b = "" + ""`, `{"a":`+a+`}`, `p.request.jq:1:1: policy jq: the program failed: cannot make an integer of `+a)
+	}
 	f(`.spec.n += 1`, `{"n":9007199254740992}`, `{"n":9007199254740993}`)
 	f(`.spec.n *= 1000`, `{"n":3}`, `{"n":3000}`)
 	f(`.spec.n -= 1`, `{"n":3}`, `{"n":2}`)

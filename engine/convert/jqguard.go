@@ -115,21 +115,18 @@ func countValues(v any, n, limit int) int {
 	return n
 }
 
-// toInteger is the jq function tointeger: a number, or a string that holds one,
-// as an integer, exactly.
+// toInteger is the jq function tointeger: what appendExactInteger makes of a
+// number or string.
 func toInteger(v any) any {
-	var text []byte
 	switch v := v.(type) {
-	case string:
-		text = []byte(v)
-	default:
+	case int:
+		return v
+	case string, float64, *big.Int, json.Number:
 		e := encoder{limit: MaxJQDigits}
-		if err := e.value(v, 0); err == nil {
-			text = e.dst
+		if err := e.value(v, 0); err != nil {
+			break
 		}
-	}
-	if isNumber(text) {
-		if out, ok := appendInteger(nil, text); ok {
+		if out, ok := appendExactInteger(nil, e.dst); ok {
 			return json.Number(out)
 		}
 	}

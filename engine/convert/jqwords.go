@@ -23,6 +23,8 @@ type jqLexer struct {
 	open []byte // the brackets around pos; '"' is an interpolation's
 	key  bool   // an object's key is wanted at pos
 	def  bool   // pos is between def and the colon
+
+	pipes []int // the pipes outside of all brackets
 }
 
 func jqWords(code string) map[string][]int {
@@ -89,6 +91,11 @@ func (l *jqLexer) punctuation(c byte) {
 		l.open = append(l.open, c)
 	case ')', ']', '}':
 		l.close()
+	case '|':
+		// It is not |=.
+		if len(l.open) == 0 && (l.pos == len(l.code) || l.code[l.pos] != '=') {
+			l.pipes = append(l.pipes, l.pos-1)
+		}
 	case ':':
 		if len(l.open) == 0 || l.open[len(l.open)-1] != '(' {
 			l.def = false

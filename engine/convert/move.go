@@ -32,10 +32,30 @@ func (x *run) move(s *step, item ref, from, to []string) error {
 	if err := x.reachable(s, item, to); err != nil {
 		return err
 	}
-	if x.canMake(item, to) {
+	if other := x.lookup(item, to); x.dir == ToClient && other != 0 && !d.isNull(other) {
+		x.exchange(s, r, other, from, to)
+	} else if x.canMake(item, to) {
 		x.carry(s, item, r, &way, from, to)
 	}
 	return nil
+}
+
+// exchange puts r, which is at from, at to, and other, which is at to, at from. So
+// a server's object that has both names loses neither on the way to the client,
+// whose field has the value it should; sent back with both, it is refused.
+func (x *run) exchange(s *step, r, other ref, from, to []string) {
+	d := x.d
+	old, last := from[len(from)-1], to[len(to)-1]
+	if s.sibling() {
+		d.setKey(r, last)
+		d.setKey(other, old)
+		return
+	}
+	oldParent, parent := d.nodes[r].parent, d.nodes[other].parent
+	d.unlink(r)
+	d.unlink(other)
+	d.attach(parent, r, last)
+	d.attach(oldParent, other, old)
 }
 
 // both refuses what a client says twice: the field, and under the name that it

@@ -1,11 +1,5 @@
 package convert
 
-import (
-	"fmt"
-
-	"github.com/mixed-version-proxy/mvp/engine/source"
-)
-
 // Object appends to dst the object src of the converter's kind, in JSON,
 // converted in direction dir. An object that does not say its apiVersion or kind
 // is converted too and does not say it afterwards either. Objects of other kinds,
@@ -94,94 +88,4 @@ func (x *run) convert(n names, vars *Vars) error {
 	}
 	x.setVersion(x.at, n)
 	return nil
-}
-
-// identity is the metadata that a conversion never changes, as for conversion
-// webhooks: all of it but labels and annotations.
-var identity = []string{
-	"name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation",
-	"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers",
-	"ownerReferences", "managedFields",
-}
-
-// program runs a jq program on the object and puts the result in its place, with
-// the identity, version and kind that the object had.
-func (x *run) program(p *program, n *names, vars *Vars) error {
-	d := x.d
-	metadata := d.find(x.at, "metadata")
-	var kept []ref
-	for _, key := range identity {
-		var r ref
-		if metadata != 0 {
-			r = d.find(metadata, key)
-		}
-		kept = append(kept, r)
-	}
-	out, err := p.run(d.bytes(x.at), x.variables(vars), x.c.limits)
-	if err != nil {
-		return &Error{Policy: x.c.spec.Policy, Pos: p.pos, Msg: err.Error(), Err: err}
-	}
-	d.set(x.at, out)
-	if err := x.restoreIdentity(p, metadata, kept); err != nil {
-		return err
-	}
-	x.restore(x.at, "apiVersion", n.apiVersionAt)
-	x.restore(x.at, "kind", n.kindAt)
-	*n = x.c.names(d, x.at)
-	return nil
-}
-
-// restoreIdentity puts the identity fields, which were at kept below metadata,
-// into the metadata that the program left.
-func (x *run) restoreIdentity(p *program, metadata ref, kept []ref) error {
-	d := x.d
-	r := d.find(x.at, "metadata")
-	if r != 0 && d.kind(r) != kindObject {
-		if metadata != 0 && d.kind(metadata) == d.kind(r) {
-			return nil // it was no object before
-		}
-		return &Error{
-			Policy: x.c.spec.Policy, Pos: p.pos,
-			Msg: fmt.Sprintf("the program made metadata %s, wanted an object", source.Cut(string(d.raw(r)))),
-		}
-	}
-	if r == 0 {
-		if metadata == 0 {
-			return nil
-		}
-		r = d.add(x.at, "metadata", []byte("{}"))
-	}
-	for i, key := range identity {
-		x.restore(r, key, kept[i])
-	}
-	return nil
-}
-
-// restore gives the member key of r the value that the node old had; none when
-// old is 0.
-func (x *run) restore(r ref, key string, old ref) {
-	d := x.d
-	m := d.find(r, key)
-	switch {
-	case old == 0 && m != 0:
-		d.unlink(m)
-	case old == 0:
-	case m == 0:
-		m = d.add(r, key, []byte("null"))
-		fallthrough
-	default:
-		d.setSpan(m, d.nodes[old].val, d.nodes[old].ownVal)
-	}
-}
-
-// variables are the values of a program's variables, in the order of
-// programVariables.
-func (x *run) variables(vars *Vars) []any {
-	request := map[string]any{}
-	if vars != nil {
-		for key, v := range vars.Request {
-			request[key] = jqValue(v)
-		}
-	}
-	return []any{request, x.c.apiVersion(x.dir), x.c.apiVersion(x.dir.reverse())}
 }

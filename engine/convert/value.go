@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -23,7 +22,8 @@ var (
 // may share their parts, so that little memory can be a lot of text.
 type encoder struct {
 	dst   []byte
-	limit int // of len(dst)
+	limit int      // of len(dst)
+	keys  []string // of the objects around the value at hand
 }
 
 func (e *encoder) value(v any, depth int) error {
@@ -99,8 +99,15 @@ func (e *encoder) object(v map[string]any, depth int) error {
 		return errTooDeep
 	}
 	e.dst = append(e.dst, '{')
-	for i, key := range slices.Sorted(maps.Keys(v)) {
-		if i > 0 {
+	start := len(e.keys)
+	for key := range v {
+		e.keys = append(e.keys, key)
+	}
+	end := len(e.keys)
+	slices.Sort(e.keys[start:])
+	for i := start; i < end; i++ {
+		key := e.keys[i]
+		if i > start {
 			e.dst = append(e.dst, ',')
 		}
 		e.dst = append(appendQuoted(e.dst, key), ':')
@@ -108,6 +115,7 @@ func (e *encoder) object(v map[string]any, depth int) error {
 			return err
 		}
 	}
+	e.keys = e.keys[:start]
 	e.dst = append(e.dst, '}')
 	return nil
 }
@@ -123,15 +131,7 @@ func appendCoerced(dst, raw []byte, t Type) ([]byte, bool) {
 	}
 	switch t {
 	case TypeInteger:
-		text, ok := numberIn(raw, k)
-		if !ok {
-			break
-		}
-		out, ok := appendInteger(dst, text)
-		if ok && k == kindString && !bytes.Equal(out[len(dst):], text) {
-			break // "1e3" would come back as "1000"
-		}
-		return out, ok
+		return appendExactInteger(dst, raw)
 	case TypeNumber:
 		if text, ok := numberIn(raw, k); ok {
 			return append(dst, text...), true
@@ -147,6 +147,23 @@ func appendCoerced(dst, raw []byte, t Type) ([]byte, bool) {
 		}
 	}
 	return dst, false
+}
+
+// appendExactInteger appends the number raw, or the one that the string raw holds,
+// as an integer. It reports false, and appends nothing, when raw is not exactly an
+// integer: a string has to be written as one, and a number may have a fraction or
+// exponent, but no value between integers.
+func appendExactInteger(dst, raw []byte) ([]byte, bool) {
+	k := kindOf(raw[0])
+	text, ok := numberIn(raw, k)
+	if !ok {
+		return dst, false
+	}
+	out, ok := appendInteger(dst, text)
+	if ok && k == kindString && !bytes.Equal(out[len(dst):], text) {
+		return dst, false // "1e3" would come back as "1000"
+	}
+	return out, ok
 }
 
 // numberIn returns the number that raw is or, as a string, holds.
