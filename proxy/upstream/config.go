@@ -4,15 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/url"
 	"time"
 )
 
 // Config is what a Pool needs. The zero value of an optional field is its default.
 type Config struct {
-	// Servers are the kube-apiservers. At least one, with distinct names. Required.
+	// Servers are the kube-apiservers, with distinct names; Pool.SetServers replaces
+	// them. At least one, unless Dynamic. Required.
 	Servers []ServerConfig
+
+	// Dynamic says that something finds the servers while MVP runs: there may be none
+	// at times. Default false: that is a mistake.
+	Dynamic bool
 
 	// CAFile is a PEM bundle that verifies the servers' certificates. The file is
 	// read again when its content changes. Default: the system's roots.
@@ -58,7 +61,8 @@ type Config struct {
 
 	// CRDInterval is the time between two polls of a server's OpenAPI index and
 	// CustomResourceDefinitions; they are also read at once when discovery changed.
-	// Default 5 s.
+	// While a watch tells of the CRDs' changes, their list is read only in one of
+	// twelve polls. Default 5 s.
 	CRDInterval time.Duration
 
 	// DialTimeout bounds name resolution and TCP connect, and the wait for a free
@@ -109,17 +113,19 @@ type ServerConfig struct {
 	// URL is https://host:port or http://host:port without a path. The port
 	// defaults to the scheme's. Required.
 	URL string
+
+	// Access is how this server is trusted and what MVP presents to it. Nil: as the
+	// Config says for all.
+	Access *Access
 }
 
 // complete returns cfg with its defaults, or every mistake in it.
 func (cfg Config) complete() (Config, error) {
 	var errs []error
-	if len(cfg.Servers) == 0 {
-		errs = append(errs, errors.New("no upstream servers: give at least one URL"))
+	if len(cfg.Servers) == 0 && !cfg.Dynamic {
+		errs = append(errs, errNoServers)
 	}
-	if (cfg.ClientCertFile == "") != (cfg.ClientKeyFile == "") {
-		errs = append(errs, errors.New("a client certificate needs both its certificate file and its key file"))
-	}
+	errs = append(errs, cfg.access().check())
 	if (cfg.FrontProxyCertFile == "") != (cfg.FrontProxyKeyFile == "") {
 		errs = append(errs, errors.New("a front-proxy certificate needs both its certificate file and its key file"))
 	}
@@ -157,47 +163,6 @@ func (cfg Config) complete() (Config, error) {
 		cfg.Log = slog.Default()
 	}
 	return cfg, errors.Join(errs...)
-}
-
-// endpoint is a parsed ServerConfig.
-type endpoint struct {
-	name string
-	url  string // scheme://host:port
-	tls  bool
-	host string // without port and brackets
-	addr string // host:port to dial
-}
-
-// parse checks a ServerConfig. A path, query or user in the URL is refused because
-// requests carry their whole target, which would silently replace it.
-func (sc ServerConfig) parse() (endpoint, error) {
-	u, err := url.Parse(sc.URL)
-	if err != nil {
-		return endpoint{}, fmt.Errorf("cannot use upstream URL %q: %w", sc.URL, errors.Unwrap(err))
-	}
-	port := u.Port()
-	switch u.Scheme {
-	case "https":
-		port = orDefault(port, "443")
-	case "http":
-		port = orDefault(port, "80")
-	default:
-		return endpoint{}, fmt.Errorf("cannot use upstream URL %q: want https://host:port or http://host:port", sc.URL)
-	}
-	if u.User != nil {
-		return endpoint{}, fmt.Errorf("cannot use upstream URL %q: it must not hold a user or a password", u.Redacted())
-	}
-	if u.Hostname() == "" || (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
-		return endpoint{}, fmt.Errorf("cannot use upstream URL %q: want only a scheme, a host and a port", sc.URL)
-	}
-	addr := net.JoinHostPort(u.Hostname(), port)
-	return endpoint{
-		name: orDefault(sc.Name, addr),
-		url:  u.Scheme + "://" + addr,
-		tls:  u.Scheme == "https",
-		host: u.Hostname(),
-		addr: addr,
-	}, nil
 }
 
 func orDefault(value, fallback string) string {

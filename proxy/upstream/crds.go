@@ -1,10 +1,12 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 
 	"github.com/mixed-version-proxy/mvp/proxy/wire"
@@ -54,40 +56,106 @@ type crdObject struct {
 			} `json:"schema"`
 		} `json:"versions"`
 	} `json:"spec"`
+	Status struct {
+		Conditions []struct {
+			Type   string `json:"type"`
+			Status string `json:"status"`
+		} `json:"conditions"`
+	} `json:"status"`
 }
 
-// readCRDs brings the state's CRDs up to date.
-func (m *member) readCRDs(ctx context.Context) error {
-	list, err := m.listCRDs(ctx)
-	if errors.Is(err, errCRDsForbidden) {
-		m.update(func(s *State) bool {
-			changed := !s.CRDsForbidden
-			s.CRDsForbidden = true
-			return changed
-		})
-		return err
+// readCRDs brings the state's CRDs up to date: all of them, or those that events have
+// announced.
+func (m *member) readCRDs(ctx context.Context, all bool) error {
+	announced := m.news.unread()
+	crds, err := m.state().CRDs, error(nil)
+	switch {
+	case all, crds == nil:
+		crds, err = m.listedCRDs(ctx)
+	case len(announced) > 0:
+		crds, err = m.announcedCRDs(ctx, crds, announced)
 	}
 	if err != nil {
+		if errors.Is(err, errCRDsForbidden) {
+			m.forbidCRDs()
+		}
 		return err
 	}
-	old := m.state().CRDs
-	crds, changed := make(map[string]*CRD, len(list)), old == nil || len(list) != len(old)
+	m.setCRDs(crds)
+	m.news.read(announced)
+	return nil
+}
+
+func (m *member) forbidCRDs() {
+	m.update(func(s *State) bool {
+		changed := !s.CRDsForbidden
+		s.CRDsForbidden = true
+		return changed
+	})
+}
+
+// setCRDs takes over the CRDs. That they have other resourceVersions is not
+// significant: each change of a status gives them one.
+func (m *member) setCRDs(crds map[string]*CRD) {
+	if s := m.state(); !s.CRDsForbidden && s.CRDs != nil && maps.Equal(s.CRDs, crds) {
+		return
+	}
+	m.update(func(s *State) bool {
+		changed := s.CRDsForbidden || s.CRDs == nil || !maps.EqualFunc(s.CRDs, crds, (*CRD).equal)
+		s.CRDs, s.CRDsForbidden = crds, false
+		return changed
+	})
+}
+
+// equal reports whether conversions see no difference.
+func (c *CRD) equal(other *CRD) bool {
+	return c == other || c.Group == other.Group && c.Plural == other.Plural && c.Kind == other.Kind &&
+		maps.EqualFunc(c.Versions, other.Versions, CRDVersion.equal)
+}
+
+func (v CRDVersion) equal(other CRDVersion) bool {
+	return v.Served == other.Served && v.Storage == other.Storage && bytes.Equal(v.Schema, other.Schema)
+}
+
+// listedCRDs reads all CRDs.
+func (m *member) listedCRDs(ctx context.Context) (map[string]*CRD, error) {
+	list, err := m.listCRDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	crds := make(map[string]*CRD, len(list))
 	for i := range list {
-		crd, err := m.crd(ctx, &list[i])
-		if err != nil {
-			return err
+		if err := m.readCRD(ctx, &list[i], crds); err != nil {
+			return nil, err
 		}
-		if crd == nil {
+	}
+	return crds, nil
+}
+
+// announcedCRDs is known with the announced CRDs as they are now.
+func (m *member) announcedCRDs(ctx context.Context, known map[string]*CRD, announced map[string]*followedObject) (map[string]*CRD, error) {
+	crds := maps.Clone(known)
+	for name, object := range announced {
+		delete(crds, name)
+		if object == nil {
 			continue
 		}
-		name := list[i].Metadata.Name
-		crds[name] = crd
-		changed = changed || crd != old[name]
+		var o crdObject
+		o.Metadata.Name, o.Metadata.UID, o.Metadata.ResourceVersion = name, object.uid, object.resourceVersion
+		if err := m.readCRD(ctx, &o, crds); err != nil {
+			return nil, err
+		}
 	}
-	if changed || m.state().CRDsForbidden {
-		m.update(func(s *State) bool { s.CRDs, s.CRDsForbidden = crds, false; return true })
+	return crds, nil
+}
+
+// readCRD puts the CRD that a list or an event names into crds, unless it is gone.
+func (m *member) readCRD(ctx context.Context, listed *crdObject, crds map[string]*CRD) error {
+	crd, err := m.crd(ctx, listed)
+	if err == nil && crd != nil {
+		crds[listed.Metadata.Name] = crd
 	}
-	return nil
+	return err
 }
 
 // listCRDs lists the metadata of all CRDs. A server without them has none.
@@ -148,6 +216,9 @@ func newCRD(o *crdObject) *CRD {
 		Group: o.Spec.Group, Plural: o.Spec.Names.Plural, Kind: o.Spec.Names.Kind,
 		Versions: make(map[string]CRDVersion, len(o.Spec.Versions)),
 		uid:      o.Metadata.UID, resourceVersion: o.Metadata.ResourceVersion,
+	}
+	for _, c := range o.Status.Conditions {
+		crd.established = crd.established || c.Type == "Established" && c.Status == "True"
 	}
 	for _, v := range o.Spec.Versions {
 		crd.Versions[v.Name] = CRDVersion{Served: v.Served, Storage: v.Storage, Schema: v.Schema.OpenAPIV3Schema}

@@ -36,8 +36,15 @@ var (
 	errNobody          = errors.New("a client's request with MVP's own credential must name one user in Impersonate-User")
 )
 
-// Has reports whether the configuration has that credential.
-func (p *Pool) Has(c Credential) bool { return p.secrets.current().check(c) == nil }
+// Has reports whether MVP has that credential for every server.
+func (p *Pool) Has(c Credential) bool {
+	for _, m := range p.current() {
+		if m.server.secrets.current().check(c) != nil {
+			return false
+		}
+	}
+	return len(p.current()) > 0 || p.secrets.current().check(c) == nil
+}
 
 func (m *material) check(c Credential) error {
 	switch {

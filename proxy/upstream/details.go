@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"sync/atomic"
+	"time"
 
 	"github.com/mixed-version-proxy/mvp/proxy/wire"
 )
@@ -12,27 +14,59 @@ import (
 // maxOpenAPIIndexBytes bounds /openapi/v3, a line for each group version.
 const maxOpenAPIIndexBytes = 4 << 20
 
+// listRounds is how many intervals the list of all CRDs is read once in while a watch
+// tells of their changes.
+const listRounds = 12
+
 // details reads what is needed of a server beside discovery: the index of its OpenAPI
 // v3 documents and its CRDs.
 type details struct {
 	indexETag string
-	problems  [2]string // of OpenAPI and of CRDs, as last logged
+	listed    time.Time   // when all CRDs were read
+	relist    atomic.Bool // they are to be read again
+	problems  [4]string   // of OpenAPI, of CRDs and of the watches, as last logged
 }
 
 // watchDetails reads the details while the server is healthy, at its interval and at
-// once when discovery changed. OpenAPI and CRDs lag behind discovery or run ahead of
-// it, so that the interval is needed.
+// once when discovery changed or an event announced something. OpenAPI and CRDs lag
+// behind discovery or run ahead of it, so that the interval is needed. It also runs the
+// watches that the events come from.
 func (m *member) watchDetails(ctx context.Context) {
-	every(ctx, m.pool.cfg.CRDInterval, m.detailsNow, func() {
-		if !m.state().Healthy {
-			return
+	defer m.unfollow()
+	paced(ctx, m.detailsNow, func() pause {
+		start := time.Now()
+		m.follow(ctx)
+		if m.state().Healthy {
+			m.readDetails(ctx)
 		}
-		m.report(0, "cannot read the OpenAPI index", m.readOpenAPI(ctx))
-		m.report(1, "cannot read CustomResourceDefinitions, schemas of converted kinds stay unknown", m.readCRDs(ctx))
-		if ctx.Err() == nil {
-			m.firstRoundDone()
-		}
+		return pauseAfter(time.Since(start), m.pool.cfg.CRDInterval, m.news.waiting(m.state()).details)
 	})
+}
+
+func (m *member) readDetails(ctx context.Context) {
+	all := m.details.relist.Swap(false) || m.listDue()
+	start := time.Now()
+	err := m.readCRDs(ctx, all)
+	switch {
+	case err != nil:
+		m.details.listed = time.Time{}
+	case all:
+		m.details.listed = start
+	}
+	m.report(1, "cannot read CustomResourceDefinitions, schemas of converted kinds stay unknown", err)
+	m.report(0, "cannot read the OpenAPI index", m.readOpenAPI(ctx))
+	if ctx.Err() == nil {
+		m.firstRoundDone()
+	}
+}
+
+// listDue reports whether all CRDs are to be read, not only those that were announced.
+func (m *member) listDue() bool {
+	age := time.Since(m.details.listed)
+	if m.watchesCRDs() {
+		return age >= listRounds*m.pool.cfg.CRDInterval
+	}
+	return age >= m.pool.cfg.CRDInterval
 }
 
 // report logs a problem when it is new, and remembers it.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
@@ -50,7 +51,10 @@ type discovery struct {
 
 	mu        sync.Mutex // held while polling
 	core, all source
-	problem   string // as last logged
+	problem   string        // as last logged
+	last      serverVersion // as last read
+	whole     time.Time     // when version and both documents were last read
+	suspect   atomic.Bool   // they are to be read again
 }
 
 // source is one of the two discovery entry points, and what it last said.
@@ -64,27 +68,58 @@ type source struct {
 	partial bool // some of it could not be read
 }
 
-// watchAPIs polls version and discovery while the server is healthy. A server that is
-// not would say too little while it starts; what was known of it stays, as stale.
+// watchAPIs polls version and discovery while the server is healthy, at its interval
+// and often while an event's effect is awaited. A server that is not would say too
+// little while it starts; what was known of it stays, as stale.
 func (m *member) watchAPIs(ctx context.Context) {
-	every(ctx, m.pool.cfg.DiscoveryInterval, nil, func() {
+	paced(ctx, m.apisNow, func() pause {
+		start := time.Now()
 		if m.state().Healthy {
-			m.discover(ctx)
+			m.read(ctx, m.discovery.due(m.pool.cfg.DiscoveryInterval))
 		}
+		return pauseAfter(time.Since(start), m.pool.cfg.DiscoveryInterval, m.news.waiting(m.state()).discovery)
 	})
 }
 
-// discover reads the server's version and discovery once and updates its state. It
-// reports whether that succeeded. What an unhealthy server serves stays marked as
-// stale, since it is not polled any more.
-func (m *member) discover(ctx context.Context) bool {
+// depth is how much of version and discovery a poll reads.
+type depth byte
+
+const (
+	// pollUsual reads all, but unaggregated documents of group versions only now and
+	// then.
+	pollUsual depth = iota
+
+	// pollGroups reads, all of it, what CRDs and APIServices can change.
+	pollGroups
+
+	// pollAll reads all.
+	pollAll
+)
+
+// due is what to read now, if interval is the one at which all is read.
+func (d *discovery) due(interval time.Duration) depth {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.suspect.Swap(false):
+		return pollAll
+	case time.Since(d.whole) >= interval:
+		return pollUsual
+	}
+	return pollGroups
+}
+
+// discover reads all of the server's version and discovery once and updates its state.
+// It reports whether that succeeded.
+func (m *member) discover(ctx context.Context) bool { return m.read(ctx, pollAll) }
+
+// read reads the server's version and discovery once and updates its state. It reports
+// whether that succeeded. What an unhealthy server serves stays marked as stale, since
+// it is not polled any more.
+func (m *member) read(ctx context.Context, deep depth) bool {
 	m.discovery.mu.Lock()
 	defer m.discovery.mu.Unlock()
-	version, err := m.discovery.version(ctx)
-	changed := false
-	if err == nil {
-		changed, err = m.discovery.poll(ctx)
-	}
+	version, changed, err := m.discovery.poll(ctx, deep)
 	if err != nil {
 		m.discoveryFailed(ctx, err)
 		return false
@@ -95,7 +130,7 @@ func (m *member) discover(ctx context.Context) bool {
 		changed = changed || !s.Synced
 		significant := changed || s.Problem != "" || s.Stale != !s.Healthy || version.differs(s)
 		version.apply(s)
-		s.Synced, s.Stale, s.Problem = true, !s.Healthy, ""
+		s.Synced, s.Stale, s.Problem, s.LastDiscovery = true, !s.Healthy, "", time.Now()
 		if changed {
 			s.Groups, s.index = groups, indexGroups(groups)
 		}
@@ -103,6 +138,9 @@ func (m *member) discover(ctx context.Context) bool {
 	})
 	if changed {
 		m.log.Info("upstream capabilities changed", "version", version.gitVersion, "groups", len(groups), "resources", len(m.state().index))
+		if !m.watchesCRDs() {
+			m.details.relist.Store(true)
+		}
 		wake(m.detailsNow)
 	}
 	return true
@@ -124,18 +162,27 @@ func (m *member) discoveryFailed(ctx context.Context, err error) {
 	}
 }
 
-// poll reads both entry points. Nothing is taken over unless both could be read.
-func (d *discovery) poll(ctx context.Context) (changed bool, err error) {
-	core, coreChanged, err := d.read(ctx, "/api", d.core)
-	if err != nil {
-		return false, err
+// poll reads version and entry points. Nothing is taken over unless all could be read.
+func (d *discovery) poll(ctx context.Context, deep depth) (v serverVersion, changed bool, err error) {
+	v, core := d.last, d.core
+	start, coreChanged := time.Now(), false
+	if deep != pollGroups {
+		if v, err = d.version(ctx); err != nil {
+			return v, false, err
+		}
+		if core, coreChanged, err = d.read(ctx, "/api", d.core, deep); err != nil {
+			return v, false, err
+		}
 	}
-	all, allChanged, err := d.read(ctx, "/apis", d.all)
+	all, allChanged, err := d.read(ctx, "/apis", d.all, deep)
 	if err != nil {
-		return false, err
+		return v, false, err
 	}
-	d.core, d.all = core, all
-	return coreChanged || allChanged, nil
+	d.last, d.core, d.all = v, core, all
+	if deep != pollGroups {
+		d.whole = start
+	}
+	return v, coreChanged || allChanged, nil
 }
 
 // root is any document that an entry point may answer with.
@@ -147,7 +194,7 @@ type root struct {
 }
 
 // read polls one entry point and returns its new state.
-func (d *discovery) read(ctx context.Context, target string, old source) (source, bool, error) {
+func (d *discovery) read(ctx context.Context, target string, old source, deep depth) (source, bool, error) {
 	header := wire.Header{{Name: "Accept", Value: acceptDiscovery}}
 	if old.etag != "" {
 		header.Add("If-None-Match", old.etag)
@@ -165,7 +212,7 @@ func (d *discovery) read(ctx context.Context, target string, old source) (source
 	}
 	next := source{etag: doc.Header.Get("ETag"), digest: sha256.Sum256(doc.Body), age: old.age + 1}
 	same := next.digest == old.digest
-	if same && (!old.legacy || (next.age < legacyPolls && !old.partial)) {
+	if same && (!old.legacy || (deep == pollUsual && next.age < legacyPolls && !old.partial)) {
 		old.age = next.age
 		if !old.legacy {
 			old.etag = next.etag

@@ -81,7 +81,7 @@ func TestDiscoveryForms(t *testing.T) {
 
 // A server that lists its peers' kinds as its own unless asked not to (1.36 and later)
 // is asked not to.
-func TestDiscoveryIsOfTheServerItself(t *testing.T) {
+func Test3_19_DiscoveryIsOfTheServerItself(t *testing.T) {
 	f := newFake(t)
 	f.byAccept = func(path, accept string) (string, string) {
 		first, _, _ := strings.Cut(accept, ",")
@@ -206,4 +206,25 @@ func TestParseVersion(t *testing.T) {
 	f(`{"gitVersion":"v1.34.2","emulationMajor":"1","emulationMinor":"33"}`, "1.34.2 as 1.33")
 	f(`{"gitVersion":"master"}`, `cannot use the answer to GET /version: no version in "master"`)
 	f(`[]`, "cannot parse the answer to GET /version: json: cannot unmarshal array into Go value of type version.Info")
+}
+
+// An event has unaggregated documents read at once that a usual poll leaves out.
+func TestEventsReadUnaggregatedDiscovery(t *testing.T) {
+	w := newWatched(t)
+	unaggregated(w.fakeServer)
+	w.set("/apis", `{"kind":"APIGroupList","apiVersion":"v1","groups":[
+		{"name":"apiextensions.k8s.io","versions":[{"groupVersion":"apiextensions.k8s.io/v1","version":"v1"}]},
+		{"name":"apiregistration.k8s.io","versions":[{"groupVersion":"apiregistration.k8s.io/v1","version":"v1"}]},
+		{"name":"example.com","versions":[{"groupVersion":"example.com/v1","version":"v1"}]}]}`)
+	list := func(resource string) string {
+		return `{"kind":"APIResourceList","resources":[{"name":"` + resource + `","kind":"X","verbs":["list","watch"]}]}`
+	}
+	w.set("/apis/apiextensions.k8s.io/v1", list("customresourcedefinitions"))
+	w.set("/apis/apiregistration.k8s.io/v1", list("apiservices"))
+	w.set("/apis/example.com/v1", list("gadgets"))
+	p := runWatched(t, nil, w)
+	w.set("/apis/example.com/v1", list("widgets"))
+	w.set(widgetsTarget, widgetCRD("11", true, false, `{}`))
+	w.next(t, crdsTarget, 0).events <- watchEvent("ADDED", meta(widgets, "11", 1, ""))
+	eventually(t, "the resource shows", func() bool { return p.View().Servers[0].Serves("example.com", "v1", "widgets") })
 }

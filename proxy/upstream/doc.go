@@ -5,7 +5,8 @@
 //
 // A [Pool] holds the servers and probes them. Its [View] is an immutable picture
 // of all of them; one [State] is one server in it. A [Server] makes HTTP/1.1 round
-// trips.
+// trips, also for the client-go reflectors that follow CustomResourceDefinitions and
+// APIServices.
 //
 // The package does not choose a server for a request, does not know policies,
 // and does not convert anything: bytes of a request target, of header lines and of

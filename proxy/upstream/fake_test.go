@@ -24,6 +24,8 @@ type fakeServer struct {
 	byAccept func(path, accept string) (contentType, body string)
 	requests []*http.Request
 	handled  int // answered with 304
+
+	watch func(w http.ResponseWriter, r *http.Request) // answers watches; nil: like the rest
 	*httptest.Server
 }
 
@@ -67,6 +69,12 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.requests = append(f.requests, r)
+	if watch := f.watch; watch != nil && r.URL.Query().Has("watch") {
+		f.mu.Unlock()
+		defer f.mu.Lock()
+		watch(w, r)
+		return
+	}
 	contentType, body := "application/json", f.answers[r.URL.Path]
 	if f.byAccept != nil {
 		if ct, b := f.byAccept(r.URL.Path, r.Header.Get("Accept")); b != "" {

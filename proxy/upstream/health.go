@@ -28,34 +28,55 @@ const (
 // member is a server of a pool, with what probing it remembers.
 type member struct {
 	pool   *Pool
-	i      int // in View.Servers
 	server *Server
 	log    *slog.Logger
+	cancel context.CancelFunc // of its goroutines; nil before they run
 
 	probeNow   chan struct{}
+	apisNow    chan struct{}
 	detailsNow chan struct{}
 	probed     chan struct{} // closed after the first round
 	probedOnce sync.Once
+
+	instances atomic.Pointer[[]string] // proxies that it is or has behind it
 
 	told      atomic.Bool // the log has said whether the server is healthy
 	failures  int         // of probes in a row; watchHealth's
 	discovery discovery
 	details   details // watchDetails'
+	news      news
+	followers [2]*follower // of CRDs and APIServices; run by watchDetails
 }
 
-func newMember(p *Pool, i int, end endpoint) *member {
+func newMember(p *Pool, end endpoint, sec *secrets) *member {
 	m := &member{
-		pool: p, i: i, log: p.cfg.Log.With("upstream", end.name),
-		probeNow: make(chan struct{}, 1), detailsNow: make(chan struct{}, 1), probed: make(chan struct{}),
+		pool: p, log: p.cfg.Log.With("upstream", end.name),
+		probeNow: make(chan struct{}, 1), apisNow: make(chan struct{}, 1),
+		detailsNow: make(chan struct{}, 1), probed: make(chan struct{}),
 	}
-	m.server = newServer(&p.cfg, end, p.secrets, m.dialFailed)
+	m.server = newServer(&p.cfg, end, sec, m.dialFailed)
 	m.discovery.get = m.server.Get
+	m.heed()
+	m.followers = [...]*follower{
+		newFollower(m.server, crdResource, m.crdEvent),
+		newFollower(m.server, apiServiceResource, m.apiServiceEvent),
+	}
 	return m
 }
 
-func (m *member) state() *State { return m.pool.View().Servers[m.i] }
+// state is what is known of the server: nothing, once it has been removed.
+func (m *member) state() *State {
+	for _, s := range m.pool.View().Servers {
+		if s.Server == m.server {
+			return s
+		}
+	}
+	return m.unknown("removed")
+}
 
-func (m *member) update(change func(*State) bool) { m.pool.update(m.i, change) }
+// update changes what is known of the server. It reports false for one that has been
+// removed, of which nothing is known any more.
+func (m *member) update(change func(*State) bool) bool { return m.pool.update(m, change) }
 
 func (m *member) firstRoundDone() { m.probedOnce.Do(func() { close(m.probed) }) }
 
@@ -68,8 +89,13 @@ func (m *member) probe(ctx context.Context) {
 	probeCtx, cancel := context.WithTimeout(ctx, m.pool.cfg.ProbeTimeout)
 	defer cancel()
 	start := time.Now()
-	doc, err := m.server.Get(probeCtx, "/readyz", nil, maxReadyzBytes)
+	doc, err := m.server.Get(probeCtx, "/readyz", m.pool.instance.greeting(), maxReadyzBytes)
 	if ctx.Err() != nil {
+		return
+	}
+	if reason := m.leadsBack(doc); reason != "" {
+		m.markDown(reason, start)
+		m.firstRoundDone()
 		return
 	}
 	if err == nil && doc.Status == 200 {
@@ -128,6 +154,9 @@ func (m *member) markUp(ctx context.Context, when time.Time, took time.Duration)
 		cameUp = !s.Healthy
 		s.Stale = s.Stale && !fresh
 		s.Healthy, s.Reason, s.LastProbe = true, "", when
+		if cameUp {
+			s.Since = time.Now()
+		}
 		s.Latency = average(s.Latency, took)
 		return cameUp
 	})
@@ -146,17 +175,23 @@ func (m *member) catchUp(ctx context.Context) bool {
 
 // markDown makes the server unhealthy. A zero when is not a probe's.
 func (m *member) markDown(reason string, when time.Time) (wentDown bool) {
-	m.update(func(s *State) bool {
+	here := m.update(func(s *State) bool {
 		wentDown = s.Healthy
 		changed := wentDown || s.Reason != reason
 		s.Healthy, s.Reason, s.Stale = false, reason, s.Synced
+		if wentDown || s.Since.IsZero() {
+			s.Since = time.Now()
+		}
 		if !when.IsZero() {
 			s.LastProbe = when
 		}
 		return changed
 	})
-	if wentDown || !m.told.Swap(true) { // also of one that has never been up
+	if wentDown || here && !m.told.Swap(true) { // also of one that has never been up
 		m.log.Warn("upstream is unhealthy", "reason", reason)
+	}
+	if wentDown {
+		wake(m.detailsNow) // its watches end
 	}
 	return wentDown
 }

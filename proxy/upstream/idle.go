@@ -15,6 +15,8 @@ type idleConns struct {
 	conns  map[connKind][]*conn // oldest first
 	closed bool
 	usable func(*conn) bool // never nil
+
+	died func() // told of each that the server closed before its time; nil: nobody
 }
 
 func newIdleConns(most int, after time.Duration, usable func(*conn) bool) *idleConns {
@@ -24,9 +26,14 @@ func newIdleConns(most int, after time.Duration, usable func(*conn) bool) *idleC
 // get returns a connection that is open and silent, or nil.
 func (ic *idleConns) get(kind connKind) *conn {
 	for c := ic.pop(kind); c != nil; c = ic.pop(kind) {
-		if time.Since(c.idleSince) < ic.after && ic.usable(c) && c.alive() {
-			c.reused, c.received = true, false
-			return c
+		if time.Since(c.idleSince) < ic.after && ic.usable(c) {
+			if c.alive() {
+				c.reused, c.received = true, false
+				return c
+			}
+			if ic.died != nil {
+				ic.died()
+			}
 		}
 		_ = c.Close()
 	}

@@ -3,7 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,14 +16,20 @@ const upkeepInterval = 2 * time.Second
 // Pool is the kube-apiservers of one control plane. It is safe for concurrent use.
 type Pool struct {
 	cfg     Config
-	secrets *secrets
-	members []*member
+	secrets *secrets // of the servers without an Access of their own
 
-	mu      sync.Mutex // held while view changes
+	setting sync.Mutex      // held by SetServers, the only one that changes members
+	mu      sync.Mutex      // held while what follows changes
+	members []*member       // replaced, never changed: those of the view, in its order
+	start   func(m *member) // runs one until it is removed; nil while Run does not run
+	ended   bool            // Run has run
 	view    atomic.Pointer[View]
 	changed chan struct{} // holds an element if OnChange is due
 
+	instance instance // this proxy's name for others
+
 	running atomic.Bool
+	peopled chan struct{} // closed when there is a server for the first time
 }
 
 // New checks cfg and makes a pool. It reads the files that cfg names, but connects to
@@ -33,30 +39,14 @@ func New(cfg Config) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{cfg: cfg, changed: make(chan struct{}, 1)}
-	if p.secrets, err = newSecrets(&p.cfg); err != nil {
+	p := &Pool{cfg: cfg, changed: make(chan struct{}, 1), peopled: make(chan struct{}), instance: newInstance()}
+	if p.secrets, err = newSecrets(&p.cfg, p.cfg.access()); err != nil {
 		return nil, err
 	}
-	view, names := &View{}, map[string]bool{}
-	for i, sc := range cfg.Servers {
-		end, err := sc.parse()
-		if err != nil {
-			return nil, err
-		}
-		if names[end.name] {
-			return nil, fmt.Errorf("two upstream servers are called %q: give them distinct names", end.name)
-		}
-		if cfg.FrontProxyCertFile != "" && !end.tls {
-			return nil, fmt.Errorf("cannot use upstream URL %q with a front-proxy certificate: want https, where it can be presented", sc.URL)
-		}
-		names[end.name] = true
-		m := newMember(p, i, end)
-		p.members = append(p.members, m)
-		view.Servers = append(view.Servers, &State{
-			Server: m.server, Name: end.name, URL: end.url, Reason: "not probed yet",
-		})
+	p.view.Store(&View{})
+	if err := p.SetServers(cfg.Servers); err != nil {
+		return nil, err
 	}
-	p.view.Store(view)
 	return p, nil
 }
 
@@ -69,26 +59,36 @@ func (p *Pool) Run(ctx context.Context) error {
 	if p.running.Swap(true) {
 		return errors.New("cannot run the upstream pool: it runs already")
 	}
-	var wg sync.WaitGroup
+	var probing, wg sync.WaitGroup
+	p.mu.Lock()
+	p.start = func(m *member) { m.run(ctx, &probing) }
+	for _, m := range p.members {
+		p.start(m)
+	}
+	p.mu.Unlock()
 	wg.Go(func() { p.notify(ctx) })
 	wg.Go(func() { p.upkeep(ctx) })
-	for _, m := range p.members {
-		wg.Go(func() { m.watchHealth(ctx) })
-		wg.Go(func() { m.watchAPIs(ctx) })
-		wg.Go(func() { m.watchDetails(ctx) })
-		wg.Go(func() { m.server.followName(ctx) })
-	}
-	wg.Wait()
-	for _, m := range p.members {
+	wg.Wait() // for the end of ctx
+	p.mu.Lock()
+	p.start, p.ended = nil, true
+	p.mu.Unlock()
+	probing.Wait()
+	for _, m := range p.current() {
 		m.server.idle.close()
 	}
 	return nil
 }
 
-// WaitSynced waits until each server was probed once: found unhealthy, or read whole.
-// Its error is that of ctx. Run must be running.
+// WaitSynced waits until there are servers, and each that is there at this moment was
+// probed once: found unhealthy, or read whole. Its error is that of ctx. Run must be
+// running.
 func (p *Pool) WaitSynced(ctx context.Context) error {
-	for _, m := range p.members {
+	select {
+	case <-p.peopled:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for _, m := range p.current() {
 		select {
 		case <-m.probed:
 		case <-ctx.Done():
@@ -98,16 +98,34 @@ func (p *Pool) WaitSynced(ctx context.Context) error {
 	return nil
 }
 
-// update changes the state of server i. change works on a copy and reports whether it
-// changed more than times and latencies.
-func (p *Pool) update(i int, change func(*State) bool) {
+// current is the members of the moment.
+func (p *Pool) current() []*member {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.members
+}
+
+// update changes the state of a server. change works on a copy and reports whether it
+// changed more than times and latencies. It is not called, and false returned, when
+// the server has been removed.
+func (p *Pool) update(m *member, change func(*State) bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.members, m)
+	if i < 0 {
+		return false
+	}
 	old := p.view.Load()
 	state := *old.Servers[i]
 	significant := change(&state)
-	view := &View{Servers: append([]*State(nil), old.Servers...), Generation: old.Generation}
+	view := &View{Servers: slices.Clone(old.Servers), Generation: old.Generation}
 	view.Servers[i] = &state
+	p.publish(view, significant)
+	return true
+}
+
+// publish makes view the present one. It is called with the lock held.
+func (p *Pool) publish(view *View, significant bool) {
 	if significant {
 		view.Generation++
 	}
@@ -134,10 +152,12 @@ func (p *Pool) notify(ctx context.Context) {
 }
 
 func (p *Pool) upkeep(ctx context.Context) {
-	lastErr := ""
 	every(ctx, upkeepInterval, nil, func() {
-		lastErr = p.secrets.follow(p.cfg.Log, lastErr)
-		for _, m := range p.members {
+		p.secrets.follow(p.cfg.Log)
+		for _, m := range p.current() {
+			if m.server.end.access != nil {
+				m.server.secrets.follow(m.log)
+			}
 			m.server.idle.sweep()
 		}
 	})

@@ -105,7 +105,8 @@ func TestHealthThreshold(t *testing.T) {
 	hangs := listen(t, func(int, net.Conn, *bufio.Reader) { <-hung })
 	p = &Pool{cfg: p.cfg, secrets: p.secrets, changed: make(chan struct{}, 1)}
 	p.cfg.ProbeTimeout = 10 * time.Millisecond
-	m := newMember(p, 0, endpoint{name: "a", addr: hangs})
+	m := newMember(p, endpoint{name: "a", addr: hangs}, p.secrets)
+	p.members = []*member{m}
 	p.view.Store(&View{Servers: []*State{{Server: m.server, Name: "a", Healthy: true}}})
 
 	m.probe(testContext(t))

@@ -8,7 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"reflect"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -18,10 +20,14 @@ const maxSecretBytes = 1 << 20
 // secrets holds what connections and MVP's own requests are authenticated with, and
 // follows the files it comes from.
 type secrets struct {
-	names [numFiles]string // "" for none
+	now atomic.Pointer[material]
 
-	now   atomic.Pointer[material]
-	files [numFiles][]byte // the contents that now was made of; used by reload only
+	mu      sync.Mutex       // held while now changes
+	access  Access           // that now comes from
+	names   [numFiles]string // "" for none
+	values  [numFiles][]byte // instead of files
+	files   [numFiles][]byte // the contents that now was made of
+	problem string           // of the last reload
 }
 
 // The files of secrets. TLS connections depend on those before tokenFile.
@@ -39,29 +45,64 @@ const (
 type material struct {
 	era        uint64         // grows when what TLS connections depend on changes
 	roots      *x509.CertPool // nil: the system's
+	serverName string         // "": the server's host
+	insecure   bool
 	cert       *tls.Certificate
 	frontProxy *tls.Certificate
 	token      string
 }
 
-func newSecrets(cfg *Config) (*secrets, error) {
-	s := &secrets{names: [numFiles]string{
-		caFile: cfg.CAFile, certFile: cfg.ClientCertFile, keyFile: cfg.ClientKeyFile,
-		frontProxyCertFile: cfg.FrontProxyCertFile, frontProxyKeyFile: cfg.FrontProxyKeyFile,
-		tokenFile: cfg.TokenFile,
-	}}
-	s.now.Store(&material{token: cfg.Token})
+// newSecrets reads what access names, and the front-proxy certificate of cfg.
+func newSecrets(cfg *Config, access *Access) (*secrets, error) {
+	s := &secrets{
+		access: *access,
+		names: [numFiles]string{
+			caFile: access.CAFile, certFile: access.ClientCertFile, keyFile: access.ClientKeyFile,
+			frontProxyCertFile: cfg.FrontProxyCertFile, frontProxyKeyFile: cfg.FrontProxyKeyFile,
+			tokenFile: access.TokenFile,
+		},
+		values: [numFiles][]byte{caFile: access.CAData, certFile: access.ClientCertData, keyFile: access.ClientKeyData},
+	}
+	for i, value := range s.values {
+		if len(value) > 0 {
+			s.names[i] = "given as a value"
+		}
+	}
+	s.now.Store(&material{token: access.Token, serverName: access.ServerName, insecure: access.InsecureSkipTLSVerify})
 	_, err := s.reload()
 	return s, err
+}
+
+// is reports whether the secrets come from access.
+func (s *secrets) is(access *Access) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return reflect.DeepEqual(s.access, *access)
+}
+
+// become takes over what next has. Connections that were made by other material than
+// next's are not used again.
+func (s *secrets) become(next *secrets) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := *next.current()
+	now.era = s.current().era + 1
+	s.access, s.names, s.values, s.files, s.problem = next.access, next.names, next.values, next.files, ""
+	s.now.Store(&now)
 }
 
 func (s *secrets) current() *material { return s.now.Load() }
 
 // reload reads the files and makes new material if one changed. On an error the old
-// material stays. It is called by one goroutine.
+// material stays.
 func (s *secrets) reload() (changed bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var files [numFiles][]byte
 	for i, name := range s.names {
+		if files[i] = s.values[i]; len(files[i]) > 0 {
+			continue
+		}
 		if files[i], err = readSecret(name); err != nil {
 			return false, err
 		}
@@ -142,17 +183,21 @@ func readSecret(name string) ([]byte, error) {
 }
 
 // follow reloads and logs what came of it, an error only when it is another one than
-// lastErr. It returns the error's text, "" for none.
-func (s *secrets) follow(log *slog.Logger, lastErr string) string {
+// that of the last time.
+func (s *secrets) follow(log *slog.Logger) {
 	changed, err := s.reload()
+	problem := ""
+	if err != nil {
+		problem = err.Error()
+	}
+	s.mu.Lock()
+	again := problem == s.problem
+	s.problem = problem
+	s.mu.Unlock()
 	switch {
-	case err != nil && err.Error() != lastErr:
+	case err != nil && !again:
 		log.Error("cannot reload upstream credentials, the old ones stay", "error", err)
 	case changed:
 		log.Info("upstream credentials reloaded")
 	}
-	if err != nil {
-		return err.Error()
-	}
-	return ""
 }

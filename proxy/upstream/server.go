@@ -28,6 +28,8 @@ type Server struct {
 	// dialFailed is told of each dial that the server, not this machine, is to blame
 	// for. Never nil.
 	dialFailed func(error)
+
+	signs signs
 }
 
 func newServer(cfg *Config, end endpoint, sec *secrets, dialFailed func(error)) *Server {
@@ -38,6 +40,7 @@ func newServer(cfg *Config, end endpoint, sec *secrets, dialFailed func(error)) 
 	}
 	s.vacate = func() { <-s.slots }
 	s.idle = newIdleConns(cfg.MaxIdlePerServer, cfg.IdleTimeout, s.usable)
+	s.idle.died = s.closedIdle
 	return s
 }
 

@@ -9,8 +9,8 @@ import (
 func (s *Server) tlsConfig(m *material, credential Credential) *tls.Config {
 	config := &tls.Config{
 		RootCAs:            m.roots,
-		ServerName:         orDefault(s.cfg.ServerName, s.end.host),
-		InsecureSkipVerify: s.cfg.InsecureSkipTLSVerify,
+		ServerName:         orDefault(m.serverName, s.end.host),
+		InsecureSkipVerify: m.insecure,
 		MinVersion:         tls.VersionTLS12,
 		NextProtos:         []string{"http/1.1"},
 		ClientSessionCache: s.sessions.of(m.era, credential),

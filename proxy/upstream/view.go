@@ -63,6 +63,16 @@ type State struct {
 	CRDs          map[string]*CRD
 	CRDsForbidden bool
 
+	// Unwatched are the resources ("apiservices.apiregistration.k8s.io") that the
+	// server does not let MVP's own credential watch, so that only polls, seconds
+	// later, show what their changes bring. Nil: none.
+	Unwatched []string
+
+	// Since is when the server became healthy, or when it was first found that it is
+	// not; zero while neither is known. LastDiscovery is when it was last read what
+	// the server serves, zero before the first time.
+	Since, LastDiscovery time.Time
+
 	// LastProbe is when /readyz was last looked at, Latency the moving average of
 	// the time that took, zero before the first.
 	LastProbe time.Time
@@ -88,6 +98,7 @@ type CRD struct {
 	Versions            map[string]CRDVersion // by name ("v1beta1")
 
 	uid, resourceVersion string // tell whether it changed
+	established          bool   // what is served of it is served
 }
 
 // CRDVersion is one version of a CRD. It may be one that is no longer served.
