@@ -1,10 +1,9 @@
 package discovery
 
 import (
-	"cmp"
-	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/munnerz/goautoneg"
 )
 
 // A form is one of the documents that /api and /apis have.
@@ -63,112 +62,51 @@ func (e encoding) mediaType() string {
 // four clauses, browsers about ten; what comes behind is not looked at.
 const maxAcceptClauses = 64
 
-// An acceptClause is one media range of an Accept header (RFC 9110, section
-// 12.5.1) with the parameters that Kubernetes gives a meaning.
-type acceptClause struct {
-	mainType, subtype string
-	quality           float64
-	group, version    string // g=, v=
-	kind              string // as=
-	transformed       bool   // one of the three was there
-	pretty            bool   // pretty=1
-	unknown           bool   // asks for what discovery does not have (sv=, stream=)
-}
-
-// parseAccept returns the clauses that can be read, the preferred first. One that
-// cannot be read, or has q=0, is left out.
-func parseAccept(header string) []acceptClause {
-	var out []acceptClause
+// parseAccept returns the clauses of an Accept header in the order in which
+// kube-apiserver looks at them. It reads them as kube-apiserver does, so that a
+// client is answered in the same form by both: types are compared as they are
+// written, and a quality of zero is the lowest one, but does not forbid.
+func parseAccept(header string) []goautoneg.Accept {
+	end := 0
 	for range maxAcceptClauses {
-		var part string
-		var more bool
-		part, header, more = strings.Cut(header, ",")
-		if c, ok := parseClause(part); ok && c.quality > 0 {
-			out = append(out, c)
+		i := strings.IndexByte(header[end:], ',')
+		if i < 0 {
+			return goautoneg.ParseAccept(header)
 		}
-		if !more {
-			break
-		}
+		end += i + 1
 	}
-	slices.SortStableFunc(out, func(a, b acceptClause) int {
-		return cmp.Or(cmp.Compare(b.quality, a.quality), cmp.Compare(a.wildcards(), b.wildcards()))
-	})
-	return out
+	return goautoneg.ParseAccept(header[:end-1])
 }
 
-func parseClause(s string) (acceptClause, bool) {
-	c := acceptClause{quality: 1}
-	mediaRange, parameters, _ := strings.Cut(s, ";")
-	mainType, subtype, ok := strings.Cut(strings.TrimSpace(mediaRange), "/")
-	c.mainType, c.subtype = strings.ToLower(mainType), strings.ToLower(subtype)
-	if mainType == "*" && !ok {
-		c.subtype, ok = "*", true // old Java clients send a lone star
-	}
-	if !ok || c.mainType == "" || c.subtype == "" || strings.Contains(c.subtype, "/") {
-		return c, false
-	}
-	// The number of parameters is bounded by the length of the header, and each
-	// costs one pass over itself.
-	for parameters != "" {
-		var p string
-		p, parameters, _ = strings.Cut(parameters, ";")
-		name, value, ok := strings.Cut(p, "=")
-		if ok {
-			c.parameter(strings.ToLower(strings.TrimSpace(name)), strings.Trim(strings.TrimSpace(value), `"`))
-		}
-	}
-	return c, true
-}
-
-func (c *acceptClause) parameter(name, value string) {
-	switch name {
-	case "q":
-		q, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(q >= 0 && q <= 1) { // not a number compares false
-			q = 0
-		}
-		c.quality = q
-	case "g":
-		c.group, c.transformed = value, true
-	case "v":
-		c.version, c.transformed = value, true
-	case "as":
-		c.kind, c.transformed = value, true
-	case "pretty":
-		c.pretty = value == "1"
-	case "sv":
-		c.unknown = c.unknown || value != ""
-	case "stream":
-		c.unknown = c.unknown || value != "" && value != "watch"
-	}
-}
-
-func (c *acceptClause) wildcards() int {
-	switch {
-	case c.mainType == "*":
-		return 2
-	case c.subtype == "*":
-		return 1
-	}
-	return 0
-}
-
-// encoding returns the first of our media types that the clause allows.
-func (c *acceptClause) encoding() (encoding, bool) {
+// encodingOf returns the first of our media types that a clause allows.
+func encodingOf(c *goautoneg.Accept) (encoding, bool) {
 	for _, m := range mediaTypes {
-		if (c.mainType == "*" || c.mainType == m.mainType) && (c.subtype == "*" || c.subtype == m.subtype) {
+		anything := c.Type == "*" && c.SubType == "*"
+		if anything || c.Type == m.mainType && (c.SubType == m.subtype || c.SubType == "*") {
 			return m.encoding, true
 		}
 	}
 	return 0, false
 }
 
-// aggregated returns the aggregated form that the clause asks for.
-func (c *acceptClause) aggregated() (form, bool) {
-	if c.group != "apidiscovery.k8s.io" || c.kind != "APIGroupDiscoveryList" {
+// formOf returns the form that a clause's parameters ask for. known is false where
+// discovery has none such: another kind, a server's version, a stream (kube-apiserver
+// lets "watch" pass for encodings that have events).
+func formOf(c *goautoneg.Accept, e encoding) (f form, known bool) {
+	stream := c.Params["stream"]
+	if c.Params["sv"] != "" || stream != "" && (stream != "watch" || e == encodeYAML) {
 		return 0, false
 	}
-	switch c.version {
+	_, g := c.Params["g"]
+	_, v := c.Params["v"]
+	_, as := c.Params["as"]
+	if !g && !v && !as {
+		return unaggregated, true
+	}
+	if c.Params["g"] != "apidiscovery.k8s.io" || c.Params["as"] != "APIGroupDiscoveryList" {
+		return 0, false
+	}
+	switch c.Params["v"] {
 	case "v2":
 		return aggregatedV2, true
 	case "v2beta1":
@@ -182,21 +120,36 @@ func (c *acceptClause) aggregated() (form, bool) {
 // among several the client's order decides. ok is false where nothing that we
 // have is acceptable.
 func negotiate(header string, mayAggregate bool) (f form, e encoding, pretty, ok bool) {
-	if strings.TrimSpace(header) == "" {
+	if header == "" {
 		return unaggregated, encodeJSON, false, true
 	}
 	clauses := parseAccept(header)
-	for _, c := range clauses {
-		f, isAggregated := c.aggregated()
-		e, known := c.encoding()
-		if mayAggregate && isAggregated && known && !c.unknown {
-			return f, e, c.pretty, true
-		}
-	}
-	for _, c := range clauses {
-		if e, known := c.encoding(); known && !c.unknown && !c.transformed {
-			return unaggregated, e, c.pretty, true
+	for _, aggregated := range []bool{true, false} {
+		for i := range clauses {
+			c := &clauses[i]
+			e, ok := encodingOf(c)
+			f, known := formOf(c, e)
+			if known && ok && (f != unaggregated) == aggregated && (mayAggregate || !aggregated) {
+				return f, e, c.Params["pretty"] == "1", true
+			}
 		}
 	}
 	return 0, 0, false, false
+}
+
+// takesEncoding reports whether a header names one of our media types at all,
+// whatever the parameters. kube-apiserver looks at that first where a document is
+// served by go-restful.
+func takesEncoding(header string) bool {
+	if header == "" {
+		return true
+	}
+	clauses := parseAccept(header)
+	for i := range clauses {
+		c := &clauses[i]
+		if _, ok := encodingOf(c); ok && !(c.Type == "application" && c.SubType == "*") {
+			return true
+		}
+	}
+	return false
 }

@@ -9,6 +9,7 @@ import (
 
 // A Request is a GET or HEAD of a discovery document.
 type Request struct {
+	Head        bool
 	Path        string // decoded, without the query
 	Accept      string // several header lines joined with commas; "": JSON
 	IfNoneMatch string
@@ -20,15 +21,20 @@ type Request struct {
 	// Host is the address that the client used for us. /api names it, so that a
 	// client that follows it stays with the proxy. Empty: it names none.
 	Host string
+
+	// StorageHashes has the storageVersionHash of resources, by name, for a request
+	// of one group version. Nil: the document says none. See [StorageHashes].
+	StorageHashes map[string]string
 }
 
 // An Answer is the response to a [Request]. For HEAD the caller leaves out the
 // body.
 type Answer struct {
-	Status       int    // 200, 304, or 406
+	Status       int    // 200, 304, 405, or 406
 	ContentType  string // empty for 304
-	ETag         string // quoted; empty for 406
+	ETag         string // quoted; empty for 405 and 406
 	Vary         string
+	Encoding     string // Content-Encoding; "": none
 	CacheControl string // the forms that kube-apiserver lets caches keep, it lets them keep
 	Body         []byte // must not be changed; nil for 304
 }
@@ -38,20 +44,25 @@ type Answer struct {
 // clients do not see, and while m is empty: the caller then forwards the request,
 // so that a server says in its own words that there is no such thing.
 //
-// An aggregated form exists of /api and /apis only. JSON, YAML and protobuf are
-// answered, whatever else a client insists on gets 406, as from kube-apiserver.
+// An aggregated form exists of /api and /apis only, and not of /apis/. JSON, YAML and protobuf are
+// answered, whatever else a client insists on gets 406, as from kube-apiserver;
+// and as there, HEAD is an answer of /apis and /apis/G only.
 func (m *Merged) Answer(req Request) (*Answer, bool) {
 	if m.Empty() {
 		return nil, false
 	}
 	path := strings.TrimSuffix(req.Path, "/")
-	mayAggregate := path == "/api" || path == "/apis"
+	mayAggregate := path == "/api" || req.Path == "/apis" // /apis/ is another handler
 	f, e, pretty, acceptable := negotiate(req.Accept, mayAggregate)
-	doc, ok := m.document(path, f, req.Host)
-	if !ok {
+	doc, ok := m.document(path, f, req)
+	switch {
+	case !ok:
 		return nil, false
-	}
-	if !acceptable {
+	case req.Head && isRestful(path):
+		return methodNotAllowed(e), true
+	case !acceptable && isRestful(path) && !takesEncoding(req.Accept):
+		return notAcceptableToRestful(), true
+	case !acceptable:
 		return notAcceptable(), true
 	}
 	if e == encodeJSON && (pretty || req.Pretty) {
@@ -60,11 +71,21 @@ func (m *Merged) Answer(req Request) (*Answer, bool) {
 	return doc.answer(f, e, req.IfNoneMatch)
 }
 
-func (m *Merged) document(path string, f form, host string) (*document, bool) {
+// isRestful reports whether kube-apiserver serves the document of path by
+// go-restful, which looks at method and Accept before anything else does: /api,
+// /api/V and /apis/G/V.
+func isRestful(path string) bool {
+	return path == "/api" || strings.HasPrefix(path, "/api/") || strings.Count(path, "/") == 3
+}
+
+func (m *Merged) document(path string, f form, req Request) (*document, bool) {
 	if path == "/api" && f == unaggregated {
-		return &document{object: apiVersions(m.groups, host)}, true
+		return &document{object: apiVersions(m.groups, req.Host)}, true
 	}
 	doc, ok := m.documents[documentKey{path, f}]
+	if ok && len(req.StorageHashes) > 0 {
+		doc = doc.withStorageHashes(req.StorageHashes)
+	}
 	return doc, ok
 }
 
@@ -102,18 +123,52 @@ func matchesETag(header, etag string) bool {
 	return false
 }
 
-func notAcceptable() *Answer {
+// availableTypes lists the media types that we answer, as messages do.
+func availableTypes() string {
 	var names []string
 	for _, m := range mediaTypes {
 		names = append(names, m.mainType+"/"+m.subtype)
 	}
-	status := &metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusFailure,
-		Message:  "only the following media types are accepted: " + strings.Join(names, ", "),
-		Reason:   metav1.StatusReasonNotAcceptable,
-		Code:     http.StatusNotAcceptable,
+	return strings.Join(names, ", ")
+}
+
+func notAcceptable() *Answer {
+	return refusal(&metav1.Status{
+		Message: "only the following media types are accepted: " + availableTypes(),
+		Reason:  metav1.StatusReasonNotAcceptable,
+		Code:    http.StatusNotAcceptable,
+	})
+}
+
+// notAcceptableToRestful is what kube-apiserver makes of go-restful's own refusal.
+func notAcceptableToRestful() *Answer {
+	return refusal(&metav1.Status{
+		Message: "406: Not Acceptable\n\nAvailable representations: " + availableTypes(),
+		Reason:  metav1.StatusReasonNotAcceptable,
+		Details: &metav1.StatusDetails{},
+		Code:    http.StatusNotAcceptable,
+	})
+}
+
+// methodNotAllowed is in the encoding that the client accepts, or else in JSON.
+func methodNotAllowed(e encoding) *Answer {
+	return refusalIn(e, &metav1.Status{
+		Message: "the server does not allow this method on the requested resource",
+		Reason:  metav1.StatusReasonMethodNotAllowed,
+		Details: &metav1.StatusDetails{},
+		Code:    http.StatusMethodNotAllowed,
+	})
+}
+
+// refusal is in JSON, whatever the client asked for, as kube-apiserver's is where it
+// could not agree on a form.
+func refusal(status *metav1.Status) *Answer { return refusalIn(encodeJSON, status) }
+
+func refusalIn(e encoding, status *metav1.Status) *Answer {
+	status.Kind, status.APIVersion, status.Status = "Status", "v1", metav1.StatusFailure
+	body, _ := encode(status, e) // a struct of strings
+	return &Answer{
+		Status: int(status.Code), ContentType: e.mediaType(), Vary: "Accept",
+		CacheControl: "no-cache, private", Body: body,
 	}
-	body, _ := encode(status, encodeJSON) // a struct of strings
-	return &Answer{Status: http.StatusNotAcceptable, ContentType: "application/json", Vary: "Accept", Body: body}
 }

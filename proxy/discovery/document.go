@@ -2,11 +2,12 @@ package discovery
 
 import (
 	"bytes"
-	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	apidiscoveryv2beta1 "k8s.io/api/apidiscovery/v2beta1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,6 +31,8 @@ type document struct {
 
 	hashOnce sync.Once
 	hash     string
+
+	hashed atomic.Pointer[hashedDocument]
 }
 
 type rendering struct {
@@ -68,7 +71,7 @@ func quotedHash(body []byte) string { return strconv.Quote(Hash(body)) }
 
 // Hash returns the hash of a document as kube-apiserver writes one in ETags and
 // in the URLs of the OpenAPI v3 index: upper-case hexadecimal.
-func Hash(document []byte) string { return fmt.Sprintf("%X", sha256.Sum256(document)) }
+func Hash(document []byte) string { return fmt.Sprintf("%X", sha512.Sum512(document)) }
 
 // encode writes an object as kube-apiserver does: plain JSON ends with a newline,
 // indented JSON does not.

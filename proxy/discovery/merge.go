@@ -19,15 +19,21 @@ import (
 //
 // previous, which may be nil, is the result of the merge before. It keeps the
 // preferred versions stable while the servers disagree about them, and what a
-// source had said that now says nothing.
+// source had said that now says nothing. Documents that stay as they were are
+// shared with it, and it is itself the result where nothing changed: a server that
+// comes and goes costs little.
 func Merge(sources []Source, conversions []Conversion, previous *Merged) *Merged {
 	known := knownSources(sources, previous)
+	conversions = sortedConversions(conversions)
+	if previous.madeOf(known, conversions) {
+		return previous
+	}
 	u := newUnion(known)
 	for _, g := range u.groups {
 		g.prefer(choosePreferred(g, known, previous))
 	}
 	u.addConversions(conversions)
-	return newMerged(known, u.groups)
+	return newMerged(known, conversions, u.groups, previous)
 }
 
 // A union is the groups of all sources while they are put together.

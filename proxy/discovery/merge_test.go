@@ -113,6 +113,22 @@ func TestMergeDoesNotChangeItsInput(t *testing.T) {
 	}
 }
 
+// A server that comes and goes has only those documents made anew that change by it.
+func TestDocumentsAreKept(t *testing.T) {
+	a := source(t, "a", "v1.31.0", "v1 pods Pod Namespaced\nold.io/v1 things Thing Namespaced")
+	b := source(t, "b", "v1.32.0", "v1 pods Pod Namespaced\napps/v1 deployments Deployment Namespaced")
+	both := Merge([]Source{a, b}, nil, nil)
+	alone := Merge([]Source{away(a), b}, nil, both)
+	back := Merge([]Source{a, b}, nil, alone)
+	for key, doc := range both.documents {
+		changes := key == documentKey{"/apis", aggregatedV2} || key == documentKey{"/apis", aggregatedV2beta1} || key.path == "/apis/old.io/v1" || key.path == "/apis/old.io" || key.path == "/apis"
+		if kept := alone.documents[key] == doc; kept == changes {
+			t.Errorf("%v: kept %v while a is away", key, kept)
+		}
+	}
+	sameDocuments(t, "back again", both, back)
+}
+
 // A control plane is a few servers that come, go and are upgraded, at random.
 type controlPlane struct {
 	rand    *rand.Rand
@@ -171,7 +187,11 @@ func checkStep(t *testing.T, c *controlPlane, convert []Conversion, previous, m 
 	again := slices.Clone(c.servers)
 	c.rand.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
 	sameDocuments(t, "in another order", m, Merge(again, convert, previous))
-	sameDocuments(t, "merged again", m, Merge(c.servers, convert, m))
+	sameDocuments(t, "merged again", m, Merge(recut(c.servers), convert, m))
+	if Merge(c.servers, convert, m) != m {
+		t.Errorf("merged anew though nothing changed")
+	}
+	sameDocuments(t, "made from nothing", m, &Merged{documents: newDocuments(m.groups, nil)})
 
 	for _, g := range m.groups {
 		if _, ok := m.Answer(Request{Path: groupPath(g.Name)}); !ok {
@@ -198,6 +218,16 @@ func checkStep(t *testing.T, c *controlPlane, convert []Conversion, previous, m 
 			}
 		}
 	}
+}
+
+// recut returns the same sources with their groups in new slices, as if each had
+// said it again.
+func recut(sources []Source) []Source {
+	out := slices.Clone(sources)
+	for i := range out {
+		out[i].Groups = slices.Clone(out[i].Groups)
+	}
+	return out
 }
 
 func groupPath(group string) string {

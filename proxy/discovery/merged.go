@@ -1,6 +1,8 @@
 package discovery
 
 import (
+	"slices"
+
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -8,7 +10,9 @@ import (
 // A Merged is the discovery that clients see. It never changes and may be used
 // by any number of goroutines. The nil Merged is empty.
 type Merged struct {
-	sources   []Source // what it was made from, newest server first
+	sources     []Source     // what it was made from, newest server first
+	conversions []Conversion // sorted
+
 	groups    []apidiscoveryv2.APIGroupDiscovery
 	resources map[schema.GroupVersionResource]*apidiscoveryv2.APIResourceDiscovery
 	converted map[schema.GroupVersionResource]bool
@@ -52,10 +56,15 @@ func (m *Merged) PreferredVersion(group string) (string, bool) {
 	return v, ok
 }
 
+// madeOf reports whether m is the merge of just that.
+func (m *Merged) madeOf(sources []Source, conversions []Conversion) bool {
+	return m != nil && slices.EqualFunc(m.sources, sources, Source.same) && slices.Equal(m.conversions, conversions)
+}
+
 // newMerged makes the value that clients see from the finished groups.
-func newMerged(sources []Source, groups []*mergedGroup) *Merged {
+func newMerged(sources []Source, conversions []Conversion, groups []*mergedGroup, previous *Merged) *Merged {
 	m := &Merged{
-		sources:   sources,
+		sources: sources, conversions: conversions,
 		resources: map[schema.GroupVersionResource]*apidiscoveryv2.APIResourceDiscovery{},
 		converted: map[schema.GroupVersionResource]bool{},
 		preferred: map[string]string{},
@@ -74,6 +83,6 @@ func newMerged(sources []Source, groups []*mergedGroup) *Merged {
 			}
 		}
 	}
-	m.documents = newDocuments(m.groups)
+	m.documents = newDocuments(m.groups, previous)
 	return m
 }

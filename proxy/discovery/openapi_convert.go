@@ -50,8 +50,16 @@ func ConvertV3(doc []byte, conversions []Conversion, opts ConvertOptions) ([]byt
 		return nil, fmt.Errorf("cannot read the OpenAPI document of %s: %w", to, err)
 	}
 	d := &derivation{from: from, to: to, resources: map[string]string{}}
-	if err := d.findKinds(conversions, asObject(root["paths"])); err != nil {
+	if err := d.convert(root, conversions, opts); err != nil {
 		return nil, err
+	}
+	return encodeDocument(root)
+}
+
+// convert makes a decoded document, until here the server's, into the client's.
+func (d *derivation) convert(root map[string]any, conversions []Conversion, opts ConvertOptions) error {
+	if err := d.findKinds(conversions, asObject(root["paths"])); err != nil {
+		return err
 	}
 	schemas := componentSchemas(root)
 	names := d.newNames(schemas)
@@ -60,11 +68,11 @@ func ConvertV3(doc []byte, conversions []Conversion, opts ConvertOptions) ([]byt
 	d.rewrite(root, names)
 	for _, k := range d.kinds {
 		if err := d.editSchema(schemas, k.from, opts); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	d.prune(root)
-	return encodeDocument(root)
+	return nil
 }
 
 // A groupKind is a group and version, and mostly a kind, as documents name them.
@@ -78,7 +86,7 @@ func (k groupKind) String() string {
 	return k.group + "/" + k.version
 }
 
-// A derivation is one call of ConvertV3.
+// A derivation makes one document, of OpenAPI v3 or v2.
 type derivation struct {
 	from, to  groupKind         // the client's and the server's group version
 	resources map[string]string // server's resource to client's

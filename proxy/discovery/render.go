@@ -1,37 +1,93 @@
 package discovery
 
 import (
+	"reflect"
+
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // newDocuments returns all documents of groups but the unaggregated /api, which
-// names the address that the client used.
-func newDocuments(groups []apidiscoveryv2.APIGroupDiscovery) map[documentKey]*document {
+// names the address that the client used. Those of groups that previous has too are
+// taken from there, with what was written of them.
+func newDocuments(groups []apidiscoveryv2.APIGroupDiscovery, previous *Merged) map[documentKey]*document {
 	docs := map[documentKey]*document{}
-	var core, named []apidiscoveryv2.APIGroupDiscovery
-	for _, g := range groups {
-		if g.Name == "" {
-			core = append(core, g)
-		} else {
-			named = append(named, g)
-			docs[documentKey{"/apis/" + g.Name, unaggregated}] = &document{object: apiGroup(g)}
-		}
-		for _, v := range g.Versions {
-			// Of an extension apiserver that has never been reached nothing but the
-			// version is known. The server in front of it says so better than an
-			// empty list would.
-			if len(v.Resources) == 0 && v.Freshness == apidiscoveryv2.DiscoveryFreshnessStale {
-				continue
-			}
-			docs[documentKey{versionPath(g.Name, v.Version), unaggregated}] = &document{object: apiResourceList(g.Name, v)}
+	isCore := func(g apidiscoveryv2.APIGroupDiscovery) bool { return g.Name == "" }
+	before := map[string]*apidiscoveryv2.APIGroupDiscovery{}
+	if previous != nil {
+		for i := range previous.groups {
+			before[previous.groups[i].Name] = &previous.groups[i]
 		}
 	}
-	addAggregated(docs, "/api", core)
-	addAggregated(docs, "/apis", named)
-	docs[documentKey{"/apis", unaggregated}] = &document{object: apiGroupList(named)}
+	for _, g := range groups {
+		if old := before[g.Name]; old != nil && reflect.DeepEqual(*old, g) {
+			keepGroup(docs, g, previous)
+		} else {
+			addGroup(docs, g)
+		}
+	}
+	core, named := partition(groups, isCore)
+	var oldCore, oldNamed []apidiscoveryv2.APIGroupDiscovery
+	if previous != nil {
+		oldCore, oldNamed = partition(previous.groups, isCore)
+	}
+	if previous != nil && reflect.DeepEqual(core, oldCore) {
+		keep(docs, previous, "/api", aggregatedV2, aggregatedV2beta1)
+	} else {
+		addAggregated(docs, "/api", core)
+	}
+	if previous != nil && reflect.DeepEqual(named, oldNamed) {
+		keep(docs, previous, "/apis", aggregatedV2, aggregatedV2beta1, unaggregated)
+	} else {
+		addAggregated(docs, "/apis", named)
+		docs[documentKey{"/apis", unaggregated}] = &document{object: apiGroupList(named)}
+	}
 	return docs
+}
+
+func partition(groups []apidiscoveryv2.APIGroupDiscovery, first func(apidiscoveryv2.APIGroupDiscovery) bool) (a, b []apidiscoveryv2.APIGroupDiscovery) {
+	for _, g := range groups {
+		if first(g) {
+			a = append(a, g)
+		} else {
+			b = append(b, g)
+		}
+	}
+	return a, b
+}
+
+// keepGroup takes over the documents of a group that is as it was.
+func keepGroup(docs map[documentKey]*document, g apidiscoveryv2.APIGroupDiscovery, previous *Merged) {
+	if g.Name != "" {
+		keep(docs, previous, "/apis/"+g.Name, unaggregated)
+	}
+	for _, v := range g.Versions {
+		keep(docs, previous, versionPath(g.Name, v.Version), unaggregated)
+	}
+}
+
+func keep(docs map[documentKey]*document, previous *Merged, path string, forms ...form) {
+	for _, f := range forms {
+		if doc, ok := previous.documents[documentKey{path, f}]; ok {
+			docs[documentKey{path, f}] = doc
+		}
+	}
+}
+
+func addGroup(docs map[documentKey]*document, g apidiscoveryv2.APIGroupDiscovery) {
+	if g.Name != "" {
+		docs[documentKey{"/apis/" + g.Name, unaggregated}] = &document{object: apiGroup(g)}
+	}
+	for _, v := range g.Versions {
+		// Of an extension apiserver that has never been reached nothing but the
+		// version is known. The server in front of it says so better than an
+		// empty list would.
+		if len(v.Resources) == 0 && v.Freshness == apidiscoveryv2.DiscoveryFreshnessStale {
+			continue
+		}
+		docs[documentKey{versionPath(g.Name, v.Version), unaggregated}] = &document{object: apiResourceList(g.Name, v)}
+	}
 }
 
 func versionPath(group, version string) string {

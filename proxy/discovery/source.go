@@ -31,6 +31,13 @@ type Source struct {
 	Groups []apidiscoveryv2.APIGroupDiscovery
 }
 
+// same reports whether both say the same. Groups that are not the same slice count
+// as others: what a server serves is a new slice only when it changed.
+func (s Source) same(o Source) bool {
+	sameGroups := len(s.Groups) == len(o.Groups) && (len(s.Groups) == 0 || &s.Groups[0] == &o.Groups[0])
+	return s.Server == o.Server && s.Version == o.Version && s.Reachable == o.Reachable && sameGroups
+}
+
 // A Conversion is a resource of one group version that the proxy serves by
 // converting to that of another.
 type Conversion struct {
