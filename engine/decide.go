@@ -44,8 +44,10 @@ type Cluster struct {
 // Decision is what the policies say about one request. It is for one goroutine
 // at a time and must not be changed.
 type Decision struct {
-	// Policies are those that do something to the request, in order.
+	// Policies are those that do something to the request, in order, and Indexes
+	// where each is in [Set.Policies].
 	Policies []string
+	Indexes  []int
 
 	// Denied is the refusal, or nil. The policies after the one that denies are
 	// not asked.
@@ -77,6 +79,7 @@ type Denial struct{ Policy, Message string }
 // Audit is one thing that a policy in audit mode would do.
 type Audit struct {
 	Policy string `json:"policy"`
+	Index  int    `json:"-"` // of the policy in [Set.Policies]
 
 	// Effect is "deny", "warn", "route", "prefer", "convert", or "error" for an
 	// expression that failed.
@@ -192,7 +195,7 @@ func (d *Decision) apply(p *policy, v verdict) {
 		d.Conversion, acts = p.conversion, true
 	}
 	if acts {
-		d.Policies = append(d.Policies, p.Name)
+		d.Policies, d.Indexes = append(d.Policies, p.Name), append(d.Indexes, p.order)
 	}
 }
 
@@ -200,7 +203,7 @@ func (d *Decision) apply(p *policy, v verdict) {
 func (d *Decision) audit(p *policy, v verdict, err error) {
 	note := func(does bool, effect, detail string) {
 		if does {
-			d.Audited = append(d.Audited, Audit{p.Name, effect, detail})
+			d.Audited = append(d.Audited, Audit{p.Name, p.order, effect, detail})
 		}
 	}
 	if err != nil {

@@ -156,6 +156,39 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestDecideIndexes checks that the policies of a decision are found again in the
+// set, also where a user's policy has the name of a shipped one and when the set is
+// given schemas.
+func TestDecideIndexes(t *testing.T) {
+	set := mustCompile(t,
+		Policy{Name: "same", Origin: OriginLibrary, Warn: textOf("'shipped'")},
+		Policy{Name: "b", Match: textOf("false"), Warn: textOf("'never'")},
+		Policy{Name: "same", Origin: OriginFile, Warn: textOf("'own'")},
+		Policy{Name: "c", Origin: OriginFile, Convert: conversion("v1beta1", "v1")},
+		Policy{Name: "heard", Origin: OriginLibrary, Audit: true, Warn: textOf("'would'")},
+	)
+	for name, set := range map[string]*Set{
+		"compiled": set, "with schemas": set.WithSchemas(func(convert.Version) convert.Schema { return nil }),
+	} {
+		d, err := set.Decide(&Input{Request: mustParse(t, "GET", "/apis/example.com/v1beta1/widgets/w")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		infos := set.Policies()
+		for _, i := range d.Indexes {
+			got = append(got, infos[i].Origin+" "+infos[i].Name)
+		}
+		for _, a := range d.Audited {
+			got = append(got, infos[a.Index].Origin+" "+infos[a.Index].Name+" (audit)")
+		}
+		want := []string{"file c", "file same", "library same", "library heard (audit)"}
+		if !slices.Equal(got, want) || len(d.Indexes) != len(d.Policies) {
+			t.Errorf("%s: Indexes are those of %q, want %q", name, got, want)
+		}
+	}
+}
+
 // TestDecideNoPolicies checks that a request that nothing applies to costs
 // nothing, also with policies for other resources.
 func TestDecideNoPolicies(t *testing.T) {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,12 +23,14 @@ const DefaultHungTime = 10 * time.Second
 type alive struct {
 	mu      sync.Mutex
 	servers map[string]*life
+	removed []string            // whose streams are to be ended
 	hung    time.Duration       // how long until a server's streams are ended
 	ended   func(server string) // ends them
 }
 
 // life is one server's.
 type life struct {
+	server *upstream.Server
 	lifetimes
 	cancelHealthy, cancelAnswers context.CancelCauseFunc
 	hung                         *time.Timer // while it is not healthy
@@ -44,6 +47,7 @@ type lifetimes struct {
 func (a *alive) update(view *upstream.View) map[string]lifetimes {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.forget(view)
 	if a.servers == nil {
 		a.servers = map[string]*life{}
 	}
@@ -51,7 +55,7 @@ func (a *alive) update(view *upstream.View) map[string]lifetimes {
 	for _, server := range view.Servers {
 		l := a.servers[server.Name]
 		if l == nil {
-			l = &life{}
+			l = &life{server: server.Server}
 			a.servers[server.Name] = l
 		}
 		if server.Healthy {
@@ -61,6 +65,33 @@ func (a *alive) update(view *upstream.View) map[string]lifetimes {
 		}
 	}
 	return healthy
+}
+
+// forget forgets the servers that are no longer in view; another one may have the name
+// now. It is called with the lock held.
+func (a *alive) forget(view *upstream.View) {
+	for name, l := range a.servers {
+		if slices.ContainsFunc(view.Servers, func(s *upstream.State) bool { return s.Server == l.server }) {
+			continue
+		}
+		delete(a.servers, name)
+		if l.hung != nil && l.hung.Stop() && l.cancelAnswers != nil {
+			l.cancelAnswers(errServerDown) // it hung before, and nobody looks any more
+		}
+		a.removed = append(a.removed, name)
+	}
+}
+
+// endRemoved ends the streams of servers that have been removed, as when they drain;
+// other requests to them may finish. It is called when no new request finds them.
+func (a *alive) endRemoved() {
+	a.mu.Lock()
+	removed := a.removed
+	a.removed = nil
+	a.mu.Unlock()
+	for _, name := range removed {
+		a.ended(name)
+	}
 }
 
 func (l *life) begin() lifetimes {

@@ -126,8 +126,9 @@ func (b *budget) take(n int64) bool {
 func (b *budget) give(n int64) { b.used.Add(-n) }
 
 // smallBody is up to which size a body is held, so that it can be sent again when
-// a server turns out to be gone: most objects are smaller.
-const smallBody = 32 << 10
+// a server turns out to be gone, or refuses it: nearly all objects are smaller, the
+// releases of Helm and most CustomResourceDefinitions among them.
+const smallBody = 256 << 10
 
 // reader gives the body for one sending.
 func (b *body) reader() (io.Reader, error) {

@@ -32,6 +32,7 @@ func newBuilder(log *slog.Logger, docs *documents) *builder {
 func (b *builder) build(set *engine.Set, view *upstream.View, previous *state) *state {
 	st := &state{view: view, cluster: clusterOf(view)}
 	st.index()
+	st.spread = spreadOf(view, previous.spread)
 	conversions := conversionsOf(set)
 	st.merged = discovery.Merge(sourcesOf(view), conversions, previous.merged)
 	known := b.schemas

@@ -19,17 +19,10 @@ import (
 // converted forwards the request in the server's version and answers it in the
 // client's. Nothing is forwarded unless the whole request could be converted.
 func (x *exchange) converted() (*front.Response, error) {
-	target, err := x.convertedTarget()
+	target, err := x.convertedHead()
 	if err != nil {
 		return nil, err
 	}
-	if err := acceptJSON(&x.header); err != nil {
-		return nil, err
-	}
-	// Only plain JSON can be converted as it streams by.
-	x.header.DelName("Accept-Encoding")
-	x.header.Add("Accept-Encoding", "identity")
-
 	body, err := x.convertedBody()
 	if errors.Is(err, convert.ErrNeedsObject) {
 		return x.readModifyWrite(target)
@@ -45,6 +38,22 @@ func (x *exchange) converted() (*front.Response, error) {
 		return nil, err
 	}
 	return x.convertAnswer()
+}
+
+// convertedHead makes the head of the request in the server's version: its header
+// lines, and its target, which it returns.
+func (x *exchange) convertedHead() (string, error) {
+	target, err := x.convertedTarget()
+	if err != nil {
+		return "", err
+	}
+	if err := acceptJSON(&x.header); err != nil {
+		return "", err
+	}
+	// Only plain JSON can be converted as it streams by.
+	x.header.DelName("Accept-Encoding")
+	x.header.Add("Accept-Encoding", "identity")
+	return target, nil
 }
 
 // convertedTarget is the request target in the server's version: the path's
@@ -189,7 +198,9 @@ func (x *exchange) convertAnswer() (*front.Response, error) {
 	}
 	resp.Length = -1
 	if x.req.Verb == "watch" && success {
-		resp.Stream = x.convertWatch
+		if !x.watch.follows(x.answer) {
+			resp.Stream = func(w io.Writer) error { return x.convertWatch(w, x.answer.Body) }
+		}
 		return resp, nil
 	}
 	return x.convertDocument(resp)
@@ -198,8 +209,8 @@ func (x *exchange) convertAnswer() (*front.Response, error) {
 // convertWatch streams the events; one that is complete when the proxy shuts
 // down is the last. An event that a policy fails on becomes an ERROR event, which
 // tells the client why the watch ends.
-func (x *exchange) convertWatch(w io.Writer) error {
-	err := x.conv.Watch(w, x.answer.Body, x.vars())
+func (x *exchange) convertWatch(w io.Writer, events io.Reader) error {
+	err := x.conv.Watch(w, events, x.vars())
 	var conversion *convert.Error
 	switch {
 	case x.ending.ended():

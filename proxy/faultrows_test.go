@@ -85,16 +85,16 @@ var faults = []fault{
 	{"1xx without an end", says(strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 100)), brokeOff, false, readElsewhere},
 	{"an upgrade that nobody asked for", says("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nECHO"), brokeOff, false, readElsewhere},
 	// In the body.
-	{"closes in the body", hangsUp(head200 + "Content-Length: 100000\r\n\r\nECHO"), 200, true, 0},
-	{"resets in the body", resets(head200 + "Content-Length: 100000\r\n\r\nECHO"), 200, true, 0},
-	{"closes in a chunk", hangsUp(head200 + "Transfer-Encoding: chunked\r\n\r\n64\r\nECHO"), 200, true, 0},
-	{"closes before the last chunk", hangsUp(head200 + "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"), 200, true, 0},
-	{"closes in the last chunk", hangsUp(head200 + "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"), 200, true, 0},
-	{"resets in a chunk", resets(head200 + "Transfer-Encoding: chunked\r\n\r\n64\r\nECHO"), 200, true, 0},
-	{"a chunk size that is none", says(head200 + "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\nECHO\r\n"), 200, true, 0},
-	{"a chunk that is longer", says(head200 + "Transfer-Encoding: chunked\r\n\r\n1\r\nxECHO\r\n0\r\n\r\n"), 200, true, 0},
-	{"a trailer that is none", says(head200 + "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nECHO\r\n\r\n"), 200, true, 0},
-	{"a body until it resets", resets(head200 + "\r\nECHO"), 200, true, 0},
+	{"closes in the body", hangsUp(head200 + "Content-Length: 100000\r\n\r\nECHO"), 200, true, readElsewhere},
+	{"resets in the body", resets(head200 + "Content-Length: 100000\r\n\r\nECHO"), 200, true, readElsewhere},
+	{"closes in a chunk", hangsUp(head200 + "Transfer-Encoding: chunked\r\n\r\n64\r\nECHO"), 200, true, readElsewhere},
+	{"closes before the last chunk", hangsUp(head200 + "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"), 200, true, readElsewhere},
+	{"closes in the last chunk", hangsUp(head200 + "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"), 200, true, readElsewhere},
+	{"resets in a chunk", resets(head200 + "Transfer-Encoding: chunked\r\n\r\n64\r\nECHO"), 200, true, readElsewhere},
+	{"a chunk size that is none", says(head200 + "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\nECHO\r\n"), 200, true, readElsewhere},
+	{"a chunk that is longer", says(head200 + "Transfer-Encoding: chunked\r\n\r\n1\r\nxECHO\r\n0\r\n\r\n"), 200, true, readElsewhere},
+	{"a trailer that is none", says(head200 + "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nECHO\r\n\r\n"), 200, true, readElsewhere},
+	{"a body until it resets", resets(head200 + "\r\nECHO"), 200, true, readElsewhere},
 	// More than the answer.
 	{"a body that is longer", says(head200 + "Content-Length: 1\r\n\r\nxECHO"), 200, false, 0},
 	{"two answers", says(head200 + "Content-Length: 1\r\n\r\nx" + head200 + "Content-Length: 1\r\n\r\nECHO"), 200, false, 0},
@@ -110,6 +110,6 @@ var stalls = []fault{
 
 var tlsFaults = []fault{
 	{"an alert before the answer", below("", tlsAlert), brokeOff, false, readElsewhere},
-	{"an alert in the body", below(head200+"Content-Length: 100000\r\n\r\nECHO", tlsAlert), 200, true, 0},
+	{"an alert in the body", below(head200+"Content-Length: 100000\r\n\r\nECHO", tlsAlert), 200, true, readElsewhere},
 	{"a record that is none", below("", "HTTP/1.1 200 OK\r\n\r\n"), brokeOff, false, readElsewhere},
 }

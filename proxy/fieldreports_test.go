@@ -2,7 +2,7 @@ package proxy_test
 
 // Faults that people met in public with proxies of this kind. Each has a number, and
 // a test that would show it: one that is called after the number, here and in the
-// two files beside, or one that shows more.
+// files beside, or one that shows more.
 //
 //	1.01 watch held back in a buffer           TestWatchStreams, Test1_06
 //	1.02 upgrade lost                          TestUpgrade; bench/e2e TestStreams
@@ -29,6 +29,21 @@ package proxy_test
 //	1.30 Status and code disagree              TestErrorsAreStatuses, TestFaults, TestMalformed
 //	1.31 source address                        TestPassThroughBytes, TestBytes
 //	1.32 a review for each value               Test1_32, TestImpersonationIsBounded
+//	3.01 /apis and /apis/G/V disagree          Test3_01; bench/e2e TestRollingUpgrade
+//	3.02 api-resources of an unrelated group   Test3_02; bench/e2e TestRollingUpgrade
+//	3.03 namespaces stuck Terminating          Test3_03; bench/e2e TestRollingUpgrade
+//	3.04 objects orphaned                      Test3_04; bench/e2e TestRollingUpgrade
+//	3.07 protobuf refused by the older server  Test3_07, TestRefusals
+//	3.09 discovery flutters                    Test3_09
+//	3.10 namespace deleted while an API is down Test3_10
+//	3.11 dead group stays listed               Test3_11
+//	3.13 too large resource version            Test3_13, TestWhatSticksWhenBusy, TestAffinity
+//	3.14 old server cannot read the new        Test3_14, TestRefusals
+//	3.15 version flips                         Test3_15
+//	3.16 stale map after a version goes        Test3_16
+//	3.17 proxy loops                           Test3_17
+//	3.18 two servers of one identity           Test3_18
+//	3.19 peer-aggregated discovery             upstream Test3_19
 //	5.02 escapes decoded                       Test5_02, TestBytes, FuzzPassThrough
 //	5.03 slashes collapsed                     Test5_03, TestBytes
 //	5.06 client's leaving not seen             TestWatchStreams, TestClientsVanish; front TestOnGone

@@ -38,6 +38,12 @@ func (x *exchange) log(status int, written int64) {
 	if x.server != nil {
 		attrs = append(attrs, slog.String("upstream", x.server.Name))
 	}
+	if len(x.failed) > 0 {
+		attrs = append(attrs, slog.Any("leftOut", names(x.failed))) // servers that were asked before, or would fail alike
+	}
+	if x.watch != nil && x.watch.resume.count > 0 {
+		attrs = append(attrs, slog.Int("resumed", x.watch.resume.count)) // times, the last time on upstream
+	}
 	if x.decision != nil && len(x.decision.Policies) > 0 {
 		attrs = append(attrs, slog.Any("policies", x.decision.Policies))
 	}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -13,21 +14,22 @@ import (
 // no client can make series without end.
 type metrics struct {
 	inflight    prometheus.Gauge
-	retries     prometheus.Counter
 	requests    *prometheus.CounterVec
 	durations   *prometheus.HistogramVec
 	conversions *prometheus.CounterVec
-	policies    *prometheus.CounterVec
 	failures    *prometheus.CounterVec
+	moves       *prometheus.CounterVec
+
+	// Those of one kube-apiserver have its name as the label upstream.
+	retries          *prometheus.CounterVec
+	upstreamFailures *prometheus.CounterVec
+	upstreamSeconds  *prometheus.HistogramVec
 }
 
-func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+func newMetrics(registry prometheus.Registerer, now collector) (*metrics, error) {
 	m := &metrics{
 		inflight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "mvp_requests_in_flight", Help: "Requests that have not been answered to the end, watches included.",
-		}),
-		retries: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mvp_upstream_retries_total", Help: "Requests sent to another kube-apiserver because the first cannot have executed them.",
 		}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mvp_requests_total", Help: "Requests answered, by what they asked for, who answered and the HTTP status.",
@@ -39,17 +41,29 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		conversions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mvp_conversions_total", Help: "Requests answered by converting them to another version.",
 		}, []string{"policy", "from", "to", "code"}),
-		policies: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mvp_policy_matches_total", Help: "Requests that a policy matched.",
-		}, []string{"policy"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mvp_policy_failures_total", Help: "Requests that failed because a policy did: reason PolicyFailed.",
 		}, []string{"resource"}),
+		moves: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mvp_watch_resumes_total", Help: "Watches that lost their kube-apiserver, by what became of them.",
+		}, []string{"result"}),
+		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mvp_upstream_retries_total", Help: "Requests taken away from a kube-apiserver and decided again without it, by why.",
+		}, []string{"upstream", "reason"}),
+		upstreamFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mvp_upstream_failures_total", Help: "Clients' requests that a kube-apiserver did not answer, or not to the end, by why.",
+		}, []string{"upstream", "reason"}),
+		upstreamSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "mvp_upstream_response_seconds", Help: "Time from sending a client's request to a kube-apiserver to the head of its answer; watches are not in it.",
+			Buckets: []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30},
+		}, []string{"upstream"}),
 	}
 	if registry == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.inflight, m.retries, m.requests, m.durations, m.conversions, m.policies, m.failures} {
+	for _, c := range []prometheus.Collector{
+		m.inflight, m.requests, m.durations, m.conversions, m.failures, m.moves, m.retries, m.upstreamFailures, m.upstreamSeconds, now,
+	} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("cannot register the proxy's metrics: %w", err)
 		}
@@ -76,14 +90,34 @@ func (m *metrics) observe(x *exchange, status int) {
 	if x.conv != nil {
 		m.conversions.WithLabelValues(x.conv.Policy, x.conv.From.APIVersion(), x.conv.To.APIVersion(), code).Inc()
 	}
-	if x.decision != nil {
-		for _, policy := range x.decision.Policies {
-			m.policies.WithLabelValues(policy).Inc()
-		}
-	}
+	x.st.tally.ended(x)
 	if x.err != nil && toStatus(x.err).reason == statusPolicyFailed {
 		m.failures.WithLabelValues(r.name).Inc()
 	}
+}
+
+// watchMoved counts a watch that lost its server.
+func (m *metrics) watchMoved(r result) { m.moves.WithLabelValues(string(r)).Inc() }
+
+// newServer makes the tally of a server that has none.
+func (m *metrics) newServer(name string) *serverTally {
+	return &serverTally{seconds: m.upstreamSeconds.WithLabelValues(name)}
+}
+
+// forgetServer drops the series of a server that is gone for good: addresses that
+// come and go must not make series without end.
+func (m *metrics) forgetServer(name string) {
+	labels := prometheus.Labels{"upstream": name}
+	m.requests.DeletePartialMatch(labels)
+	m.retries.DeletePartialMatch(labels)
+	m.upstreamFailures.DeletePartialMatch(labels)
+	m.upstreamSeconds.DeletePartialMatch(labels)
+}
+
+// retried counts that the request is taken away from its server for err.
+func (m *metrics) retried(x *exchange, err error) {
+	x.st.tally.failed(x, err)
+	m.retries.WithLabelValues(x.server.Name, cmp.Or(refusalReason(err), failureReason(err), "other")).Inc()
 }
 
 // label is the request's verb and resource as metrics name them: a resource that

@@ -1,14 +1,12 @@
 package proxy
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/mixed-version-proxy/mvp/engine/convert"
 	"github.com/mixed-version-proxy/mvp/proxy/discovery"
 	"github.com/mixed-version-proxy/mvp/proxy/upstream"
 )
@@ -144,18 +142,13 @@ func (b *builder) convertedDocument(st *state, path string, conversions []discov
 	if !ok {
 		return nil, nil
 	}
-	opts := discovery.ConvertOptions{Schemas: map[string]json.RawMessage{}}
 	sameTarget := conversions[:0:0]
 	for _, c := range conversions {
-		if documentPath(c.ToGroup, c.ToVersion) != target || !st.merged.Has(c.ToGroup, c.ToVersion, c.ToResource) {
-			continue // a document holds one target's; the others go without a schema
-		}
-		sameTarget = append(sameTarget, c)
-		from := versionOfConversion(c)
-		if raw := crdSchema(st.view, from); raw != nil {
-			opts.Schemas[st.kind(from)] = raw
+		if documentPath(c.ToGroup, c.ToVersion) == target && st.merged.Has(c.ToGroup, c.ToVersion, c.ToResource) {
+			sameTarget = append(sameTarget, c) // a document holds one target's; the others go without a schema
 		}
 	}
+	opts := convertOptions(st, sameTarget)
 	key := derivedKey{path, doc.link, fmt.Sprint(sameTarget, opts.Schemas)}
 	if b.derived[path].key == key {
 		return b.derived[path].body, nil
@@ -166,10 +159,6 @@ func (b *builder) convertedDocument(st *state, path string, conversions []discov
 	}
 	b.derived[path] = derived{key, body}
 	return body, nil
-}
-
-func versionOfConversion(c discovery.Conversion) convert.Version {
-	return convert.Version{Group: c.FromGroup, Version: c.FromVersion, Resource: c.FromResource, Kind: c.FromKind}
 }
 
 // derived is a document made by conversion and what it was made from: it is made

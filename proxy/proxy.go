@@ -61,9 +61,17 @@ type Config struct {
 	MaxHeldBodies int64
 
 	// HungTime is how long a server may fail its health checks until the watches
-	// that it serves are ended, so that their clients come back elsewhere. Default
+	// that it serves are moved to others, or ended where that cannot be. Default
 	// DefaultHungTime.
 	HungTime time.Duration
+
+	// PassWatches passes watches on as they come: one whose server goes away ends.
+	// Else it goes on with another server.
+	PassWatches bool
+
+	// ResumeTime is how long a watch whose server went away may wait for one that
+	// takes it on, until it is ended. Default DefaultResumeTime.
+	ResumeTime time.Duration
 }
 
 // DefaultMaxBody is the apiserver's own limit of a request body, so that MVP
@@ -80,9 +88,12 @@ type Server struct {
 	cfg     Config
 	auth    *authenticator
 	metrics *metrics
+	tallies tallies
 	state   atomic.Pointer[state]
 	builder *builder
+	v2      *openAPIV2
 	streams streams
+	watches *watches
 
 	draining atomic.Bool
 	bodies   budget
@@ -104,25 +115,28 @@ func New(cfg Config) (*Server, error) {
 	case cfg.Log == nil:
 		return nil, errors.New("cannot make a proxy: Config.Log is not set")
 	}
-	if cfg.MaxBody < 0 || cfg.MaxHeldBodies < 0 {
-		return nil, errors.New("cannot make a proxy: Config.MaxBody and Config.MaxHeldBodies must not be negative")
+	if cfg.MaxBody < 0 || cfg.MaxHeldBodies < 0 || cfg.ResumeTime < 0 {
+		return nil, errors.New("cannot make a proxy: Config.MaxBody, Config.MaxHeldBodies and Config.ResumeTime must not be negative")
 	}
 	cfg.MaxBody = cmp.Or(cfg.MaxBody, DefaultMaxBody)
 	cfg.MaxHeldBodies = cmp.Or(cfg.MaxHeldBodies, DefaultMaxHeldBodies)
+	cfg.ResumeTime = cmp.Or(cfg.ResumeTime, DefaultResumeTime)
 	auth, err := newAuthenticator(cfg.Identity, cfg.Upstreams)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, auth: auth, rebuild: make(chan struct{}, 1)}
 	s.builder = newBuilder(cfg.Log, newDocuments(cfg.Log, s.Changed))
+	s.v2 = newOpenAPIV2(cfg.Log)
 	s.bodies.limit = cfg.MaxHeldBodies
 	s.alive.ended, s.alive.hung = s.endStreamsOf, cmp.Or(cfg.HungTime, DefaultHungTime)
 	s.state.Store(&state{set: cfg.Policies(), view: cfg.Upstreams.View()})
-	m, err := newMetrics(cfg.Metrics)
+	m, err := newMetrics(cfg.Metrics, collector{s})
 	if err != nil {
 		return nil, err
 	}
-	s.metrics = m
+	s.metrics, s.tallies.metrics = m, m
+	s.watches = newWatches(cfg.Log, m.watchMoved)
 	return s, nil
 }
 
@@ -144,8 +158,10 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	var reading sync.WaitGroup
 	reading.Go(func() { s.builder.docs.run(ctx) })
+	reading.Go(func() { s.v2.run(ctx) })
 	defer reading.Wait()
 	defer s.alive.close()
+	defer s.watches.close()
 
 	var live *engine.Set
 	adoption := adoption{}
@@ -161,7 +177,10 @@ func (s *Server) Run(ctx context.Context) error {
 		if live != nil {
 			next := s.builder.build(live, view, s.state.Load())
 			next.alive = s.alive.update(view)
+			next.tally = s.tallies.update(next)
 			s.state.Store(next)
+			s.alive.endRemoved()
+			s.v2.want(view, derivedV2(next, conversionsOf(live)))
 		}
 		select {
 		case <-ctx.Done():
@@ -236,6 +255,9 @@ func (s *Server) Ready() error {
 
 // reasons says of each server why it is not usable.
 func reasons(view *upstream.View) string {
+	if len(view.Servers) == 0 {
+		return "none has been found yet"
+	}
 	var list []string
 	for _, server := range view.Servers {
 		switch {

@@ -30,6 +30,7 @@ type rig struct {
 	addr   string
 	access *lockedBuffer
 	proxy  *proxy.Server
+	pool   *upstream.Pool
 }
 
 // start runs MVP before the upstreams with the policy files, given as txtar-like
@@ -65,6 +66,7 @@ func startWith(t *testing.T, settings proxy.Config, files map[string]string, lib
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.pool = pool
 	settings.Policies, settings.Upstreams = constantly(set), pool
 	settings.HungTime = 200 * time.Millisecond
 	settings.Log = slog.New(slog.NewTextHandler(testWriter{t}, nil))
@@ -201,6 +203,10 @@ type recorder struct {
 	ready        func() string
 	openapi      func(target string) string
 
+	// own answers, where it says so, before anything else does; it may be set before
+	// start.
+	own func(request) (reply string, ok bool)
+
 	mu       sync.Mutex
 	requests []request
 	conns    []net.Conn
@@ -284,6 +290,11 @@ func (u *recorder) serve(conn net.Conn) {
 		req := request{raw.String(), parsed.Method, parsed.RequestURI, string(body), conn}
 		raw.Reset()
 		reply, own := u.control(req.target)
+		if u.own != nil {
+			if r, ok := u.own(req); ok {
+				reply, own = r, true
+			}
+		}
 		if !own {
 			u.mu.Lock()
 			u.requests = append(u.requests, req)

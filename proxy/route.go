@@ -1,9 +1,6 @@
 package proxy
 
 import (
-	"cmp"
-	"hash/maphash"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -26,30 +23,57 @@ func (x *exchange) choose() error {
 	if err != nil {
 		return err
 	}
-	caller := x.caller()
-	var best *rankedServer
+	var room [usualServers]rankedServer
+	ranked, err := x.rank(room[:0], servers)
+	if err != nil {
+		return err
+	}
+	if len(ranked) == 0 {
+		return unavailable("the policies %s allow none of the %d kube-apiservers that could answer %s",
+			strings.Join(x.decision.Policies, ", "), len(servers), x.req.String())
+	}
+	x.server = x.pick(ranked)
+	x.noteSkew(servers)
+	return nil
+}
+
+// usualServers is how many servers are ranked without an allocation.
+const usualServers = 8
+
+// rankedServer is a server that may answer. What a policy prefers goes before what
+// the guard does.
+type rankedServer struct {
+	state *upstream.State
+	score float64 // by policies
+	guard int     // by schema
+	doubt int     // 1: it may have been killed a moment ago
+	load  int     // requests under way
+}
+
+// rank appends the servers that the policies allow.
+func (x *exchange) rank(dst []rankedServer, servers []*upstream.State) ([]rankedServer, error) {
+	routes, guarded := x.decision.Routes(), x.guarded()
 	for _, server := range servers {
-		r := rankedServer{state: server, guard: x.guardRank(server), weight: x.weight(server, caller)}
-		if x.decision.Routes() {
+		r := rankedServer{state: server, load: server.Inflight()}
+		if routes {
 			score, ok, err := x.decision.Score(routeView(server))
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if !ok {
 				continue
 			}
 			r.score = score
 		}
-		if best == nil || r.compare(best) < 0 {
-			best = &r
+		if server.Server.Doubtful() {
+			r.doubt = 1
 		}
+		if guarded {
+			r.guard = minorRank(effectiveVersion(server))
+		}
+		dst = append(dst, r)
 	}
-	if best == nil {
-		return unavailable("the policies %s allow none of the %d kube-apiservers that could answer %s",
-			strings.Join(x.decision.Policies, ", "), len(servers), x.req.String())
-	}
-	x.server = best.state
-	return nil
+	return dst, nil
 }
 
 // served reports whether a server that this request can reach serves the
@@ -71,7 +95,7 @@ func (x *exchange) reachable(servers []*upstream.State) []*upstream.State {
 // capable gives the servers that take requests now and serve what is asked. When
 // none ever served it, any server answers, with its own 404.
 func (x *exchange) capable() ([]*upstream.State, error) {
-	healthy := x.reachable(x.st.view.Healthy(nil))
+	healthy := x.reachable(x.st.up)
 	if len(healthy) == 0 {
 		return nil, unavailable("no kube-apiserver behind the proxy is healthy; see /upstreams of its admin listener for the reasons")
 	}
@@ -80,7 +104,7 @@ func (x *exchange) capable() ([]*upstream.State, error) {
 	}
 	want := x.wanted()
 	if servers := x.reachable(x.st.healthy[want]); len(servers) > 0 {
-		return x.capableOfVerb(servers, want), nil
+		return x.capableOfVerb(servers, want)
 	}
 	if x.st.merged == nil || x.st.merged.Empty() {
 		return nil, unavailable("no kube-apiserver has said yet what it serves")
@@ -99,18 +123,22 @@ func (x *exchange) capable() ([]*upstream.State, error) {
 
 // capableOfVerb narrows the servers of a resource to those that have the
 // subresource and the verb, too: a newer one may have pods/resize when an older
-// one has pods only. When none has, any says so in its own words.
-func (x *exchange) capableOfVerb(servers []*upstream.State, want resource) []*upstream.State {
+// one has pods only. When none ever had it, any says so in its own words.
+func (x *exchange) capableOfVerb(servers []*upstream.State, want resource) ([]*upstream.State, error) {
 	capable := func(s *upstream.State) bool {
 		return s.ServesVerb(want.group, want.version, want.name, x.req.Subresource, x.req.Verb)
 	}
-	if !slices.ContainsFunc(servers, capable) {
-		return servers
+	switch {
+	case !slices.ContainsFunc(servers, func(s *upstream.State) bool { return !capable(s) }):
+		return servers, nil
+	case slices.ContainsFunc(servers, capable):
+		return slices.DeleteFunc(slices.Clone(servers), func(s *upstream.State) bool { return !capable(s) }), nil
 	}
-	if !slices.ContainsFunc(servers, func(s *upstream.State) bool { return !capable(s) }) {
-		return servers
+	if i := slices.IndexFunc(x.st.known[want], capable); i >= 0 {
+		return nil, unavailable("%s of %s is served by %s, which cannot be reached now",
+			x.req.Verb, strings.TrimSuffix(gvr(want)+"/"+x.req.Subresource, "/"), x.st.known[want][i].Name)
 	}
-	return slices.DeleteFunc(slices.Clone(servers), func(s *upstream.State) bool { return !capable(s) })
+	return servers, nil
 }
 
 // capableOfPath chooses for what is not a resource. /version comes from the
@@ -137,45 +165,6 @@ func (x *exchange) capableOfPath(healthy []*upstream.State) ([]*upstream.State, 
 		}
 	}
 	return healthy, nil
-}
-
-// guardRank puts the newest servers first for writes of a kind that the servers
-// describe differently: an older one would drop the fields it does not know.
-func (x *exchange) guardRank(server *upstream.State) int {
-	if !x.req.IsResource || readOnly(x.in.Method) || x.in.Method == http.MethodDelete {
-		return 0
-	}
-	if !x.st.openapi.differs[groupVersion(x.wanted())] {
-		return 0
-	}
-	v := effectiveVersion(server)
-	return v.Major*1000 + v.Minor
-}
-
-// weight is rendezvous hashing on the caller and the resource: a client's list,
-// watch and continue tokens stay on one server while it lives, and only that
-// server's clients move when it goes.
-func (x *exchange) weight(server *upstream.State, caller uint64) uint64 {
-	var h maphash.Hash
-	h.SetSeed(affinitySeed)
-	maphash.WriteComparable(&h, struct {
-		caller uint64
-		want   resource
-		server string
-	}{caller, x.wanted(), server.Name})
-	return h.Sum64()
-}
-
-type rankedServer struct {
-	state  *upstream.State
-	score  float64 // by policies
-	guard  int     // by schema
-	weight uint64  // by affinity
-}
-
-// compare is negative when r goes before o.
-func (r *rankedServer) compare(o *rankedServer) int {
-	return cmp.Or(cmp.Compare(o.score, r.score), cmp.Compare(o.guard, r.guard), cmp.Compare(o.weight, r.weight))
 }
 
 // routeView is what route expressions see of a server.

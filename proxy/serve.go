@@ -41,14 +41,19 @@ type exchange struct {
 	body   body
 
 	decision *engine.Decision
+	judged   *tally             // of the policies that decided; the state may be a newer one
 	conv     *engine.Conversion // nil: the request is not converted
 
 	server   *upstream.State   // that answers
-	failed   []*upstream.State // that could not be reached for this request
+	failed   []*upstream.State // that could not be reached for this request, or refused it
+	refusal  *refusedError     // the best of theirs; nil: none refused it
 	answer   *upstream.Response
+	held     heldAnswer // the beginning of answer's body
 	warnings []string
+	skew     string // one more warning, of a write that succeeds; "" for none
 
-	ending ender // of a stream, when the proxy shuts down
+	ending ender  // of a stream, when the proxy shuts down
+	watch  *watch // nil: the request is none, or passes as it comes
 
 	err error // what the client was answered, if it was an error of ours
 }
@@ -100,14 +105,18 @@ const maxAttempts = 3
 // exchange takes the request through its steps. Every step returns an error;
 // only respond answers one.
 //
-// A server that could not be reached is left out, and the request takes all its
-// steps again as if that server were not there: it goes to another one, or, where
-// that was the last one of its version, is converted.
+// A server that could not be reached or refused the request is left out, and the
+// request takes all its steps again as if that server were not there: it goes to
+// another one, or, where that was the last one of its version, is converted.
 func (x *exchange) exchange() (*front.Response, error) {
 	if err := x.parse(); err != nil {
 		return nil, err
 	}
+	x.st.tally.ask(x)
 	x.guard()
+	if resp, err := x.ring(); resp != nil || err != nil {
+		return resp, err
+	}
 	if x.s.draining.Load() && x.req.DecodedPath == "/readyz" {
 		return nil, errDraining
 	}
@@ -116,11 +125,14 @@ func (x *exchange) exchange() (*front.Response, error) {
 	}
 	for attempt := 1; ; attempt++ {
 		resp, err := x.attempt()
-		if err == nil || attempt == maxAttempts || !x.again(err) {
-			return resp, err
+		if err == nil {
+			return resp, nil
 		}
-		x.failed = append(x.failed, x.server)
-		x.s.metrics.retries.Inc()
+		if attempt == maxAttempts || !x.again(err) {
+			return x.lastWord(err)
+		}
+		x.s.metrics.retried(x, err)
+		x.leaveOut(err)
 	}
 }
 
@@ -151,37 +163,7 @@ func (x *exchange) attempt() (*front.Response, error) {
 	if err := x.forward(x.outbound(x.in.Target, body, x.in.ContentLength)); err != nil {
 		return nil, err
 	}
-	return x.pass(), nil
-}
-
-// again reports whether the request may go to another server after err: when it
-// is certain that nothing can have been executed, or when it only reads. A server
-// that takes too long has the request still; another one would only have it too.
-func (x *exchange) again(err error) bool {
-	var up *upstream.Error
-	if x.ctx.Err() != nil || !errors.As(err, &up) || !x.body.repeatable() {
-		return false
-	}
-	switch {
-	case up.Op == upstream.OpRequest, up.Op == upstream.OpRequestBody: // not the server's fault
-		return false
-	case !up.Sent:
-		return true
-	}
-	return !up.Timeout && x.reads()
-}
-
-// reads reports whether the request changes nothing wherever it is executed. A GET
-// of exec, attach or proxy does: it is how a WebSocket asks for them.
-func (x *exchange) reads() bool {
-	if !readOnly(x.in.Method) || x.upgrade() {
-		return false
-	}
-	switch x.req.Verb {
-	case "get", "list", "watch":
-		return x.req.Subresource == "" || x.req.Subresource == "status" || x.req.Subresource == "scale"
-	}
-	return false
+	return x.passHeld()
 }
 
 // parse says what the request asks for.
@@ -204,6 +186,7 @@ func (x *exchange) guard() {
 		after = 0
 	}
 	if x.endless() {
+		x.watch = newWatch(x)
 		x.s.streams.add(x)
 	}
 	x.in.OnGone(x.cancel, after)
@@ -239,7 +222,7 @@ func (x *exchange) decide() error {
 	if err != nil {
 		return err
 	}
-	x.decision = decision
+	x.decision, x.judged = decision, x.st.tally
 	x.warnings = append(x.warnings[:0], decision.Warnings...)
 	x.conv = decision.Conversion
 	if d := decision.Denied; d != nil {
@@ -253,7 +236,7 @@ func (x *exchange) decide() error {
 
 // outbound is the request as it goes to a server.
 func (x *exchange) outbound(target string, body io.Reader, length int64) *upstream.Request {
-	return &upstream.Request{
+	out := &upstream.Request{
 		Method:        x.in.Method,
 		Target:        target,
 		Host:          x.in.Host,
@@ -263,6 +246,8 @@ func (x *exchange) outbound(target string, body io.Reader, length int64) *upstre
 		Long:          x.long(),
 		Credential:    x.who.credential,
 	}
+	x.watch.asks(out)
+	return out
 }
 
 // forward sends out to the server that was chosen. A request that only reads is
@@ -290,19 +275,20 @@ func (x *exchange) forward(out *upstream.Request) error {
 }
 
 func (x *exchange) trip(ctx context.Context, out *upstream.Request) error {
+	start := time.Now()
 	answer, err := x.server.Server.RoundTrip(ctx, out)
 	if err != nil {
 		return err
 	}
 	x.answer = answer
+	x.st.tally.answered(x, start)
+	if r := x.refused(); r != nil {
+		return r
+	}
 	if x.endless() {
-		x.s.streams.on(x, x.server.Name)
+		x.place()
 	}
 	return nil
-}
-
-func readOnly(method string) bool {
-	return method == http.MethodGet || method == http.MethodHead
 }
 
 // pass hands the server's answer on as it came.
@@ -317,6 +303,9 @@ func (x *exchange) pass() *front.Response {
 		return resp
 	}
 	resp.Stream = x.copyBody
+	if x.watch.follows(x.answer) {
+		resp.Stream = x.watch.copy
+	}
 	return resp
 }
 
@@ -331,6 +320,9 @@ func (x *exchange) answerHeader() wire.Header {
 	for _, w := range x.warnings {
 		h.Add("Warning", warning(w))
 	}
+	if x.skew != "" && x.answer.Status >= 200 && x.answer.Status < 300 {
+		h.Add("Warning", warning(x.skew))
+	}
 	return h
 }
 
@@ -339,13 +331,15 @@ func (x *exchange) answerHeader() wire.Header {
 const copyBuffer = 32 << 10
 
 // copyBody streams the server's body: what one read gives goes out at once.
-func (x *exchange) copyBody(w io.Writer) error {
+func (x *exchange) copyBody(w io.Writer) error { return x.copyFrom(w, x.answer.Body) }
+
+func (x *exchange) copyFrom(w io.Writer, body io.Reader) error {
 	buf := copyBuffers.Get().(*[copyBuffer]byte)
 	defer copyBuffers.Put(buf)
 	// An encoded event's end cannot be seen.
 	events, plain := newFrames(x.answer.Header.Get("Content-Type")), !x.answer.Header.Has("Content-Encoding")
 	for {
-		n, err := x.answer.Body.Read(buf[:])
+		n, err := body.Read(buf[:])
 		if n > 0 {
 			events.pass(buf[:n])
 			end := plain && x.req.Verb == "watch" && x.ending.at(events.whole())
@@ -377,6 +371,7 @@ func (x *exchange) end(status int, written int64, err error) {
 		x.endTrip()
 	}
 	x.body.release()
+	x.held.release()
 	x.s.streams.remove(x)
 	if x.err == nil {
 		x.err = err

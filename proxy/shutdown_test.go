@@ -43,20 +43,12 @@ func TestShutdownEndsWatches(t *testing.T) {
 			}
 			half := len(event) / 2
 			send(event[:half])
-			if name == "plain" { // the half has come through, so the end must wait for the rest
-				if _, err := io.ReadFull(events, make([]byte, half)); err != nil {
-					t.Fatal(err)
-				}
-			}
 			r.proxy.EndStreams()
-			if name == "plain" {
-				send(event[half:])
-			}
 			rest, err := io.ReadAll(events)
 			if err != nil {
 				t.Errorf("the watch broke off: %v", err)
 			}
-			if name == "plain" && string(rest) != event[half:] || name == "converted" && len(rest) > 0 {
+			if len(rest) > 0 {
 				t.Errorf("at the end the client got %q", rest)
 			}
 		})

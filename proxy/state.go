@@ -16,9 +16,13 @@ type state struct {
 	view   *upstream.View
 	merged *discovery.Merged
 
-	// healthy are the servers that serve a resource and take requests now;
-	// known those that serve it as far as anyone remembers.
+	// up are the servers that take requests now; healthy those of them that serve a
+	// resource; known those that serve it as far as anyone remembers.
+	up             []*upstream.State
 	healthy, known map[resource][]*upstream.State
+
+	// skewed says that the servers that take requests behave as several versions.
+	skewed bool
 
 	// alive has for each healthy server what ends with its health.
 	alive map[string]lifetimes
@@ -26,12 +30,20 @@ type state struct {
 	cluster engine.Cluster
 
 	openapi openAPI
+
+	// spread is what the servers serve unevenly, tally where requests are counted.
+	spread *spread
+	tally  *tally
 }
 
 // index fills the maps from the view, so that a request pays one look-up.
 func (st *state) index() {
 	st.healthy = map[resource][]*upstream.State{}
 	st.known = map[resource][]*upstream.State{}
+	st.up = st.view.Healthy(nil)
+	for _, server := range st.up {
+		st.skewed = st.skewed || minorRank(effectiveVersion(server)) != minorRank(effectiveVersion(st.up[0]))
+	}
 	for _, server := range st.view.Servers {
 		for i := range server.Groups {
 			group := &server.Groups[i]

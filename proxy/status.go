@@ -156,7 +156,7 @@ func upstreamStatus(e *upstream.Error) *statusError {
 
 // fail answers err. It is the only function that makes an error answer.
 func (x *exchange) fail(err error) *front.Response {
-	status := toStatus(err)
+	status := x.forWatch(toStatus(err))
 	x.err = err
 	header := wire.Header{
 		{Name: "Content-Type", Value: "application/json"},
@@ -166,6 +166,18 @@ func (x *exchange) fail(err error) *front.Response {
 		header.Add("Retry-After", strconv.Itoa(status.retryAfter))
 	}
 	return &front.Response{Status: status.code, Header: header, Bytes: append(x.statusBody(status), '\n'), NoBody: x.in.Method == http.MethodHead}
+}
+
+// forWatch makes a watch that cannot be served now one that is to come back, as
+// kube-apiserver does while its watch cache starts: after a 429 an informer (client-go's
+// Reflector) asks again for the same watch, after a 503 it lists everything anew.
+func (x *exchange) forWatch(status *statusError) *statusError {
+	if !x.endless() || status.code != http.StatusServiceUnavailable {
+		return status
+	}
+	later := *status
+	later.code, later.reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
+	return &later
 }
 
 // statusBody writes a Status as JSON.

@@ -1,16 +1,26 @@
 package proxy
 
 import (
+	"io"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/mixed-version-proxy/mvp/proxy/upstream"
 )
 
 // streams are the exchanges that may last for ever, so that a shutdown can end
 // them. The zero streams is empty.
 type streams struct {
 	mu    sync.Mutex
-	all   map[*exchange]string // and the server that each is on, "" before it answers
-	ended bool                 // what comes now is to end at once
+	all   map[*exchange]placed
+	ended bool // what comes now is to end at once
+}
+
+// placed is where a stream is.
+type placed struct {
+	server string    // that answers; "" before it does
+	body   io.Closer // of the answer; closing it makes the stream go on elsewhere; nil: it cannot
 }
 
 func (s *streams) add(x *exchange) {
@@ -21,17 +31,17 @@ func (s *streams) add(x *exchange) {
 		return
 	}
 	if s.all == nil {
-		s.all = map[*exchange]string{}
+		s.all = map[*exchange]placed{}
 	}
-	s.all[x] = ""
+	s.all[x] = placed{}
 }
 
-// on says which server answers.
-func (s *streams) on(x *exchange, server string) {
+// on says where the stream is.
+func (s *streams) on(x *exchange, on placed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.all[x]; ok {
-		s.all[x] = server
+		s.all[x] = on
 	}
 }
 
@@ -91,21 +101,56 @@ func (s *Server) EndStreams() {
 	}
 }
 
-// endStreamsOf ends the streams that a server has: it hangs, and their clients
-// would wait for ever.
+// endStreamsOf takes the streams away from a server that has them: it hangs, or is
+// one no more, and their clients would wait for ever. A watch that is followed goes
+// on elsewhere; another stream ends.
 func (s *Server) endStreamsOf(server string) {
 	s.streams.mu.Lock()
 	defer s.streams.mu.Unlock()
-	ended := 0
+	moved, ended := 0, 0
 	for x, on := range s.streams.all {
-		if on == server {
-			x.endStream()
+		switch {
+		case on.server != server:
+		case x.takeAway(on):
+			moved++
+		default:
 			ended++
 		}
 	}
-	if ended > 0 {
-		s.cfg.Log.Warn("ended the watches of a server that does not answer", "upstream", server, "watches", ended)
+	if moved+ended > 0 {
+		s.cfg.Log.Warn("took the watches away from a server that does not answer, or was removed", "upstream", server, "moved", moved, "ended", ended)
 	}
+}
+
+// takeAway takes the stream away from its server, and reports whether it goes on
+// elsewhere.
+func (x *exchange) takeAway(on placed) (moved bool) {
+	if on.body == nil {
+		x.endStream()
+		return false
+	}
+	go func() { _ = on.body.Close() }() // TLS may wait for the peer to take its farewell
+	return true
+}
+
+// place notes which server answers the stream. That server may have been removed since
+// it was chosen, and its streams taken away: then this one is, too.
+func (x *exchange) place() {
+	on := placed{x.server.Name, x.movable()}
+	x.s.streams.on(x, on)
+	present := slices.ContainsFunc(x.s.state.Load().view.Servers, func(s *upstream.State) bool { return s.Server == x.server.Server })
+	if !present {
+		x.takeAway(on)
+	}
+}
+
+// movable is what ends the answer so that the watch goes on elsewhere; nil if it
+// cannot.
+func (x *exchange) movable() io.Closer {
+	if !x.watch.follows(x.answer) {
+		return nil
+	}
+	return x.answer.Body
 }
 
 // midwayTime is how long a stream that is told to end may wait for the rest of an

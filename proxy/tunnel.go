@@ -47,6 +47,9 @@ func (x *exchange) tunnel() (*front.Response, error) {
 	}
 	x.answer = answer
 	if conn == nil {
+		if r := x.refused(); r != nil {
+			return nil, r
+		}
 		return x.pass(), nil
 	}
 	header := x.answerHeader()

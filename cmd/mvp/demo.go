@@ -152,11 +152,12 @@ MVP stays up until you press Ctrl-C. Try it with your own kubectl:
   kubectl edit customresources.v1alpha1.myapps.example.com shop
   kubectl get pdb,deployments
 
+  mvp status --admin %s
   curl http://%s/upstreams
   curl http://%s/policies
 
 The rules are in %s; MVP reloads them when you edit them.
-`, kubeconfig, run.stack.admins.Addr(), run.stack.admins.Addr(), filepath.Join(run.dir, "policies", "mvp-rules.yaml"))
+`, kubeconfig, run.stack.admins.Addr(), run.stack.admins.Addr(), run.stack.admins.Addr(), filepath.Join(run.dir, "policies", "mvp-rules.yaml"))
 	return nil
 }
 

@@ -32,8 +32,9 @@ func (o *identityOptions) flags(cmd *cobra.Command, up *upstream.Config) {
 	f.StringSliceVar(&o.headers.ExtraPrefix, "requestheader-extra-headers-prefix", names.ExtraPrefix, "the same for prefixes of extra attributes")
 }
 
-// config checks what the flags mean together.
-func (o *identityOptions) config(up *upstream.Config, log *slog.Logger) (proxy.Identity, error) {
+// config checks what the flags mean together. own says that MVP has a credential of its
+// own.
+func (o *identityOptions) config(up *upstream.Config, own bool, log *slog.Logger) (proxy.Identity, error) {
 	frontProxy := up.FrontProxyCertFile != "" || up.FrontProxyKeyFile != ""
 	identity := proxy.Identity{RequestHeaders: o.headers, TokenReview: o.tokenReview}
 	switch {
@@ -43,9 +44,9 @@ func (o *identityOptions) config(up *upstream.Config, log *slog.Logger) (proxy.I
 		return identity, usageError("--proxy-client-cert-file and --impersonate are two ways of the same: give one")
 	case (frontProxy || o.impersonate) && o.clientCAFile == "":
 		return identity, usageError("no client certificate can be verified: give --client-ca-file")
-	case o.impersonate && up.TokenFile == "" && up.ClientCertFile == "":
+	case o.impersonate && !own:
 		return identity, usageError("--impersonate needs a credential of MVP's own: give --upstream-token-file or --upstream-client-cert-file")
-	case o.tokenReview && up.TokenFile == "" && up.ClientCertFile == "":
+	case o.tokenReview && !own:
 		return identity, usageError("--authentication-token-review needs a credential of MVP's own: give --upstream-token-file or --upstream-client-cert-file")
 	case frontProxy:
 		identity.Certificates = proxy.CertificatesAsRequestHeaders

@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, std streams) int {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w; see '%s --help'", err, cmd.CommandPath())
 	})
-	root.AddCommand(serveCommand(std), demoCommand(std), testPolicyCommand(std), libraryCommand(std), versionCommand(std))
+	root.AddCommand(serveCommand(std), demoCommand(std), testPolicyCommand(std), statusCommand(std), libraryCommand(std), versionCommand(std))
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK

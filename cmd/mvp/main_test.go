@@ -26,7 +26,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       os.Getenv("UPDATE") == "1",
 		Setup: func(env *testscript.Env) error {
 			root, err := os.Getwd()
-			env.Vars = append(env.Vars, "ROOT="+root+"/../..")
+			env.Vars = append(env.Vars, "ROOT="+root+"/../..", "ADMIN="+scriptedAdmin(env))
 			return err
 		},
 	})
@@ -102,6 +102,11 @@ func TestUsage(t *testing.T) {
 	f(`cannot use --log-format "xml": want json or text`, "serve", "--upstream", "https://h:1", "--log-format", "xml")
 	f("no manifests: name files, folders, or - for standard input", "test-policy", "--library", "all")
 	f("no policies: give --policies DIR or --library NAME", "test-policy", "x.yaml")
+	f(`cannot print "xml": -o takes table, wide, json, yaml`, "status", "-o", "xml")
+	f(`cannot use --admin "localhost": want HOST:PORT; mvp serve listens for administrators at 127.0.0.1:9090 by default`, "status", "--admin", "localhost")
+	f(`cannot use --admin "ftp://localhost:1": want HOST:PORT or http://HOST:PORT`, "status", "--admin", "ftp://localhost:1")
+	f(`cannot use --admin "": want HOST:PORT or http://HOST:PORT`, "status", "--admin", "")
+	f("unknown command \"now\"", "status", "now")
 	f(`cannot print "xml": -o takes diff, yaml, json`, "test-policy", "--library", "all", "-o", "xml", "x.yaml")
 	f(`cannot use --request "GET": want a method and a path`, "test-policy", "--library", "all", "--request", "GET", "x.yaml")
 	f("cannot use --request: cannot accept request", "test-policy", "--library", "all", "--request", "GET //x", "x.yaml")

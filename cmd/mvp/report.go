@@ -9,6 +9,7 @@ import (
 	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/engine/source"
 	"github.com/mixed-version-proxy/mvp/policies"
+	"github.com/mixed-version-proxy/mvp/proxy"
 )
 
 // policyReport is what /policies answers.
@@ -49,16 +50,21 @@ type policyInfo struct {
 	Prefer     string   `json:"preferApiServerVersion,omitempty"`
 	Mode       string   `json:"mode"`
 	ShadowedBy string   `json:"shadowedBy,omitempty"`
+
+	proxy.PolicyCounts
 }
 
-func reportPolicies(store *policies.Store) policyReport {
+// reportPolicies tells of the live policies; counts says what one has done.
+func reportPolicies(store *policies.Store, counts func(name, origin string) proxy.PolicyCounts) policyReport {
 	status := store.Status()
 	report := policyReport{
 		Generation: status.Generation, Loaded: status.Loaded, Hash: status.Hash,
 		Files: status.Files, Policies: []policyInfo{},
 	}
 	for _, info := range store.Current().Policies() {
-		report.Policies = append(report.Policies, describe(info))
+		p := describe(info)
+		p.PolicyCounts = counts(info.Name, info.Origin)
+		report.Policies = append(report.Policies, p)
 	}
 	if len(status.Err) > 0 {
 		report.LastReload = &failedReload{Failed: status.ErrTime, Mistakes: mistakes(status.Err)}

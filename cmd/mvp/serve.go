@@ -23,11 +23,13 @@ import (
 // it has one.
 type serveOptions struct {
 	policies         policies.Options
-	upstreams        []string
+	upstreams        upstreamOptions
 	upstream         upstream.Config
 	front            front.Config
 	identity         identityOptions
 	maxBody, maxHeld int64
+	resumeWatches    bool
+	resumeTime       time.Duration
 
 	listen, adminListen string
 	certFile, keyFile   string
@@ -41,13 +43,18 @@ type serveOptions struct {
 func serveCommand(std streams) *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
-		Use:   "serve --upstream URL... [--policies DIR]... [--library NAME]...",
+		Use:   "serve [--upstream URL... | --kubeconfig FILE | --upstream-endpoints] [--policies DIR]... [--library NAME]...",
 		Short: "Serve as the one endpoint before several kube-apiservers",
 		Long: `Serves as the one endpoint before several kube-apiservers of different versions.
 
+The kube-apiservers are named by --upstream, once for each, or by a kubeconfig; in a
+cluster MVP finds them itself, in the EndpointSlices of the service
+default/kubernetes.
+
 MVP needs a credential of its own to see what each kube-apiserver serves
-(--upstream-token-file or --upstream-client-cert-file). What clients send is
-forwarded with their own bearer tokens, never with MVP's.
+(--upstream-token-file or --upstream-client-cert-file, the kubeconfig's user, the
+pod's service account). What clients send is forwarded with their own bearer tokens,
+never with MVP's.
 
 A client certificate ends at MVP. With --client-ca-file MVP verifies it, and tells
 the kube-apiservers who the client is: as a front proxy (--proxy-client-cert-file),
@@ -58,7 +65,7 @@ or by impersonation (--impersonate).`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), std, o) },
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&o.upstreams, "upstream", nil, "kube-apiserver, as URL or NAME=URL; repeated for each")
+	o.upstreams.flags(cmd)
 	f.StringVar(&o.upstream.CAFile, "upstream-ca-file", "", "PEM file of the CA that signed the kube-apiservers' certificates (default: the system's)")
 	f.StringVar(&o.upstream.ServerName, "upstream-server-name", "", "name that the kube-apiservers' certificates must have (default: the URL's host)")
 	f.StringVar(&o.upstream.TokenFile, "upstream-token-file", "", "file with MVP's own bearer token, for discovery and health")
@@ -85,6 +92,8 @@ or by impersonation (--impersonate).`,
 	f.IntVar(&o.front.MaxHeadBytes, "max-header-bytes", front.DefaultMaxHeadBytes, "largest head of a client's request, in bytes; above it 431")
 	f.Int64Var(&o.maxBody, "max-body-bytes", proxy.DefaultMaxBody, "largest body that a policy converts or looks into, in bytes; above it 413")
 	f.Int64Var(&o.maxHeld, "max-held-body-bytes", proxy.DefaultMaxHeldBodies, "memory that the bodies held at one moment may take together, in bytes; above it 429")
+	f.BoolVar(&o.resumeWatches, "resume-watches", true, "let a watch whose kube-apiserver goes away go on with another one, where it is certain how")
+	f.DurationVar(&o.resumeTime, "watch-resume-timeout", proxy.DefaultResumeTime, "time such a watch waits for a kube-apiserver until it is ended")
 	f.DurationVar(&o.front.HandshakeTimeout, "handshake-timeout", front.DefaultHandshakeTimeout, "time a client may take for its TLS handshake")
 	f.DurationVar(&o.front.HeadTimeout, "header-timeout", front.DefaultHeadTimeout, "time a client may take for the head of a request")
 	f.DurationVar(&o.front.IdleTimeout, "idle-timeout", front.DefaultIdleTimeout, "time a client's connection may wait for its next request; streams have no limit")
@@ -105,10 +114,11 @@ func serve(ctx context.Context, std streams, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.upstream.Servers, err = parseUpstreams(o.upstreams); err != nil {
+	servers, err := o.upstreams.source(&o.upstream, log)
+	if err != nil {
 		return err
 	}
-	identity, err := o.identity.config(&o.upstream, log)
+	identity, err := o.identity.config(&o.upstream, servers.own, log)
 	if err != nil {
 		return err
 	}
@@ -118,7 +128,8 @@ func serve(ctx context.Context, std streams, o serveOptions) error {
 	}
 	o.policies.Limits.Bodies.ObjectBytes = int(o.maxBody)
 	cfg := stackConfig{
-		policies: o.policies, upstream: o.upstream, certificates: certificates, front: o.front, identity: identity, maxBody: o.maxBody, maxHeld: o.maxHeld,
+		policies: o.policies, upstream: o.upstream, follow: servers.follow, certificates: certificates, front: o.front, identity: identity, maxBody: o.maxBody, maxHeld: o.maxHeld,
+		passWatches: !o.resumeWatches, resumeTime: o.resumeTime,
 		listen: o.listen, adminListen: o.adminListen, delay: o.delay, grace: o.grace, log: log,
 	}
 	if o.accessLog {
@@ -129,24 +140,8 @@ func serve(ctx context.Context, std streams, o serveOptions) error {
 		return err
 	}
 	log.Info("serving", "clients", s.clients.Addr().String(), "admin", s.admins.Addr().String(),
-		"upstreams", len(o.upstream.Servers), "policies", s.policies.Status().Policies, "version", buildVersion())
+		"upstreams", len(s.pool.View().Servers), "policies", s.policies.Status().Policies, "version", buildVersion())
 	return s.run(ctx)
-}
-
-// parseUpstreams reads URL and NAME=URL.
-func parseUpstreams(args []string) ([]upstream.ServerConfig, error) {
-	if len(args) == 0 {
-		return nil, usageError("no kube-apiservers: give --upstream URL for each")
-	}
-	servers := make([]upstream.ServerConfig, 0, len(args))
-	for _, arg := range args {
-		name, url, named := strings.Cut(arg, "=")
-		if !named || strings.Contains(name, "/") {
-			name, url = "", arg
-		}
-		servers = append(servers, upstream.ServerConfig{Name: name, URL: url})
-	}
-	return servers, nil
 }
 
 func (o *serveOptions) certificates(log *slog.Logger) (*front.Certificates, error) {

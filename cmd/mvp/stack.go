@@ -26,10 +26,13 @@ import (
 type stackConfig struct {
 	policies         policies.Options
 	upstream         upstream.Config
+	follow           func(*upstream.Pool) (follow, error) // nil: the servers stay
 	certificates     *front.Certificates
 	front            front.Config // Handler, Certificates and Log are set here
 	identity         proxy.Identity
 	maxBody, maxHeld int64
+	passWatches      bool
+	resumeTime       time.Duration
 
 	listen, adminListen string // addresses
 	delay, grace        time.Duration
@@ -41,6 +44,7 @@ type stack struct {
 	cfg      stackConfig
 	policies *policies.Store
 	pool     *upstream.Pool
+	follow   follow // may be nil
 	proxy    *proxy.Server
 	front    *front.Server
 	admin    *http.Server
@@ -67,11 +71,17 @@ func newStack(cfg stackConfig) (*stack, error) {
 	if s.pool, err = upstream.New(cfg.upstream); err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
+	if cfg.follow != nil {
+		if s.follow, err = cfg.follow(s.pool); err != nil {
+			return nil, &exitError{exitUsage, err}
+		}
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		policyMetrics{store})
 	s.proxy, err = proxy.New(proxy.Config{
 		Policies: store.Current, Upstreams: s.pool, Identity: cfg.identity, MaxBody: cfg.maxBody, MaxHeldBodies: cfg.maxHeld,
+		PassWatches: cfg.passWatches, ResumeTime: cfg.resumeTime,
 		Log: cfg.log, AccessLog: cfg.accessLog, Metrics: registry,
 	})
 	if err != nil {
@@ -82,7 +92,7 @@ func newStack(cfg stackConfig) (*stack, error) {
 	}
 	s.admin = &http.Server{
 		Handler: s.proxy.Admin(proxy.AdminConfig{
-			Policies: func() any { return reportPolicies(store) },
+			Policies: func() any { return reportPolicies(store, s.proxy.PolicyCounts) },
 			Metrics:  promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -126,6 +136,9 @@ func (s *stack) run(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(background)
 	group.Go(func() error { return s.policies.Run(groupCtx) })
 	group.Go(func() error { return s.pool.Run(groupCtx) })
+	if s.follow != nil {
+		group.Go(func() error { return s.follow(groupCtx) })
+	}
 	group.Go(func() error { return s.proxy.Run(groupCtx) })
 	group.Go(func() error { s.cfg.certificates.Run(groupCtx); return nil })
 	group.Go(func() error { return s.front.Serve(s.clients) })

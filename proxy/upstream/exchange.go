@@ -116,6 +116,9 @@ func (x *exchange) accept(h head) *Error {
 func (x *exchange) fail(op string, err error) *Error {
 	if x.ctx.Err() == nil {
 		op, err = x.upload.explain(op, err)
+		if op != OpRequestBody && !isTimeout(err) {
+			x.server.broke()
+		}
 	}
 	return x.server.fail(x.ctx, op, x.wrote, err)
 }

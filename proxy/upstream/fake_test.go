@@ -20,7 +20,7 @@ import (
 // fakeServer is a kube-apiserver as far as probing sees one.
 type fakeServer struct {
 	mu       sync.Mutex
-	answers  map[string]string // by path; one that begins with a digit is a status
+	answers  map[string]string // by path; one that begins with a digit is a status, "hang up" is none
 	byAccept func(path, accept string) (contentType, body string)
 	requests []*http.Request
 	handled  int // answered with 304
@@ -80,6 +80,9 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if ct, b := f.byAccept(r.URL.Path, r.Header.Get("Accept")); b != "" {
 			contentType, body = ct, b
 		}
+	}
+	if body == "hang up" {
+		panic(http.ErrAbortHandler)
 	}
 	status := 200
 	if body == "" {

@@ -88,7 +88,7 @@ func (m *member) watchHealth(ctx context.Context) {
 func (m *member) probe(ctx context.Context) {
 	probeCtx, cancel := context.WithTimeout(ctx, m.pool.cfg.ProbeTimeout)
 	defer cancel()
-	start := time.Now()
+	start, doubts := time.Now(), m.server.doubts.Load()
 	doc, err := m.server.Get(probeCtx, "/readyz", m.pool.instance.greeting(), maxReadyzBytes)
 	if ctx.Err() != nil {
 		return
@@ -100,6 +100,7 @@ func (m *member) probe(ctx context.Context) {
 	}
 	if err == nil && doc.Status == 200 {
 		m.markUp(ctx, start, time.Since(start))
+		m.server.settled.Store(doubts)
 		return
 	}
 	m.failures++
@@ -137,13 +138,13 @@ func unhealthyReason(doc *Document, err error) (reason string, certain bool) {
 	return reason, true
 }
 
-// markUp makes the server healthy. One that was down may have come back as another
-// version, so what it serves is read first: a request must not be sent to it for what
+// markUp makes the server healthy. One that was down, or is in doubt, may have come back
+// as another version, so what it serves is read first: a request must not be sent to it for what
 // it no longer has.
 func (m *member) markUp(ctx context.Context, when time.Time, took time.Duration) {
 	m.failures = 0
 	fresh := false
-	if !m.state().Healthy {
+	if !m.state().Healthy || m.server.Doubtful() {
 		fresh = m.catchUp(ctx)
 		if ctx.Err() != nil {
 			return

@@ -30,6 +30,10 @@ type Server struct {
 	dialFailed func(error)
 
 	signs signs
+
+	// doubts counts connections that broke off, settled is how many of them a probe has
+	// followed that went well.
+	doubts, settled atomic.Uint64
 }
 
 func newServer(cfg *Config, end endpoint, sec *secrets, dialFailed func(error)) *Server {

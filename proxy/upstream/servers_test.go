@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -232,7 +233,7 @@ func TestRemovedServerFinishesItsRequests(t *testing.T) {
 	if got := within(t, done, "the answer's second half"); got.err != nil || got.body != "abcdef" {
 		t.Errorf("body %q, error %v", got.body, got.err)
 	}
-	if err := within(t, closed, "the end of the connection"); err != io.EOF {
+	if err := within(t, closed, "the end of the connection"); !errors.Is(err, io.EOF) {
 		t.Errorf("the server read %v, want the end", err)
 	}
 }

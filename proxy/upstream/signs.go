@@ -29,6 +29,19 @@ func (s *Server) closedIdle() {
 	s.NoticeGone()
 }
 
+// broke tells that a connection broke off while the server had a request on it. One
+// that is killed breaks off all of them, and may be back as another version, or not
+// ready for anything yet, before a probe was due: until one has said that it is well,
+// the server is in doubt.
+func (s *Server) broke() {
+	s.doubts.Add(1)
+	s.ProbeNow()
+}
+
+// Doubtful reports whether a connection to the server has broken off since it was last
+// seen to be well. Whoever has the choice takes another server.
+func (s *Server) Doubtful() bool { return s.doubts.Load() != s.settled.Load() }
+
 // heed has the signs of the member's server wake its probes.
 func (m *member) heed() {
 	m.server.signs = signs{

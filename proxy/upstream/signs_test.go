@@ -67,3 +67,31 @@ func TestClosedIdleConnectionIsASign(t *testing.T) {
 	})
 	within(t, polled, "a poll")
 }
+
+// A server that breaks off a connection with a request on it may have been killed: it
+// is in doubt until a probe that began afterwards has found it well, and has read what
+// it is now.
+func TestBrokenConnectionIsASign(t *testing.T) {
+	f := newFake(t)
+	f.set("/broken", "hang up")
+	p := runPool(t, func(c *Config) { c.ProbeInterval, c.DiscoveryInterval = time.Hour, time.Hour }, f)
+	s := p.View().Servers[0].Server
+	if s.Doubtful() {
+		t.Fatal("a server of which nothing has broken off is in doubt")
+	}
+	f.set("/version", `{"gitVersion":"v1.33.1"}`)
+	if _, _, err := get(t, s, "/broken"); err == nil {
+		t.Fatal("the connection did not break off")
+	}
+	eventually(t, "the new version", func() bool { return p.View().Servers[0].Minor == 33 })
+	eventually(t, "the end of the doubt", func() bool { return !s.Doubtful() })
+
+	f.set("/readyz", "500 [-]etcd failed\n")
+	if _, _, err := get(t, s, "/broken"); err == nil {
+		t.Fatal("the connection did not break off")
+	}
+	eventually(t, "it is unhealthy", func() bool { return !p.View().Servers[0].Healthy })
+	if !s.Doubtful() {
+		t.Error("a probe that failed ended the doubt")
+	}
+}
