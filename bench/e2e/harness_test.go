@@ -54,7 +54,8 @@ func startLabWith(t *testing.T, cfg controlplane.Config) *lab {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build mvp: %v\n%s", err, out)
 	}
-	direct := l.direct(t, "b")
+	names := l.Names()
+	direct := l.direct(t, names[len(names)-1])
 	direct.ok("apply", "-f", manifest(t, "crd.yaml"))
 	direct.ok("wait", "--for=condition=Established", "crd/customresources.myapps.example.com", "--timeout=60s")
 	direct.ok("apply", "-f", "../../examples/kubernetes/rbac.yaml")
@@ -90,7 +91,7 @@ type mvp struct {
 	log        *lines
 }
 
-// serve starts mvp before both servers with the policy files, and waits until it
+// serve starts mvp before all servers with the policy files, and waits until it
 // is ready.
 func (l *lab) serve(t *testing.T, files map[string]string, library ...string) *mvp {
 	t.Helper()
@@ -116,9 +117,11 @@ func (l *lab) serveWith(t *testing.T, files map[string]string, flags ...string) 
 	token := write(t, "token", l.Token(controlplane.Discovery))
 	args := []string{
 		"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0",
-		"--upstream", "a=" + l.URL("a"), "--upstream", "b=" + l.URL("b"),
 		"--upstream-ca-file", l.Files().CA, "--upstream-token-file", token,
 		"--tls-cert-file", cert, "--tls-private-key-file", key, "--policies", m.policies,
+	}
+	for _, name := range l.Names() {
+		args = append(args, "--upstream", name+"="+l.URL(name))
 	}
 	cmd := exec.Command(l.binary, append(args, flags...)...)
 	cmd.Stderr = m.log
@@ -149,12 +152,12 @@ func (l *lab) serveWith(t *testing.T, files map[string]string, flags ...string) 
 	return m
 }
 
-// ready waits until mvp sees both servers as healthy and the CRD's schemas.
+// ready waits until mvp sees all servers as healthy and the CRD's schemas.
 func (m *mvp) ready() {
 	m.t.Helper()
 	m.eventually("mvp is ready", func() bool {
 		code, _ := m.get(m.admin + "/readyz")
-		return code == http.StatusOK && m.healthy() == 2
+		return code == http.StatusOK && m.healthy() == len(m.lab.Names())
 	})
 }
 
@@ -164,16 +167,18 @@ func (m *mvp) upstreams() []struct {
 	Healthy bool
 	Streams int
 } {
-	var list []struct {
-		Name    string
-		Healthy bool
-		Streams int
+	var report struct {
+		Servers []struct {
+			Name    string
+			Healthy bool
+			Streams int
+		}
 	}
 	_, body := m.get(m.admin + "/upstreams")
-	if err := json.Unmarshal([]byte(body), &list); err != nil {
+	if err := json.Unmarshal([]byte(body), &report); err != nil {
 		m.t.Fatalf("/upstreams answered %q: %v", body, err)
 	}
-	return list
+	return report.Servers
 }
 
 func (m *mvp) healthy() int {

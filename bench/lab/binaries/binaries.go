@@ -1,5 +1,6 @@
-// Package binaries builds the servers of a lab, etcd and kube-apiserver, from
-// Go modules of a few lines, and keeps them in the user's cache directory.
+// Package binaries builds the servers of a lab, etcd, kube-apiserver and
+// kube-controller-manager, from Go modules of a few lines, and keeps them in the
+// user's cache directory.
 //
 // The modules of the usual versions are committed in bench/lab/modules. For
 // other versions, and where the repository is not at hand, the package generates
@@ -59,11 +60,21 @@ func Kubelet(ctx context.Context, logf Logf) (string, error) {
 // APIServer returns the path of the kube-apiserver binary of a version, and
 // builds it when it is not there, which takes minutes.
 func APIServer(ctx context.Context, v Version, logf Logf) (string, error) {
-	return build(ctx, source{
-		name:     "kube-apiserver-" + v.String(),
+	return build(ctx, apiServer.source(v), logf)
+}
+
+// ControllerManager returns the path of the kube-controller-manager binary of a
+// version, and builds it when it is not there, which takes minutes.
+func ControllerManager(ctx context.Context, v Version, logf Logf) (string, error) {
+	return build(ctx, controllerManager.source(v), logf)
+}
+
+func (c component) source(v Version) source {
+	return source{
+		name:     c.name + "-" + v.String(),
 		ldflags:  v.ldflags(),
-		generate: func(ctx context.Context, dir string) error { return generateAPIServer(ctx, v, dir) },
-	}, logf)
+		generate: func(ctx context.Context, dir string) error { return c.generate(ctx, v, dir) },
+	}
 }
 
 // A source says how to make one binary.
@@ -106,7 +117,7 @@ func build(ctx context.Context, src source, logf Logf) (string, error) {
 	if err != nil || exists(out) {
 		return out, err
 	}
-	logf.printf("building %s; the first time a kube-apiserver takes minutes", src.name)
+	logf.printf("building %s; the first time a part of Kubernetes takes minutes", src.name)
 	start := time.Now()
 	if err := src.compile(ctx, dir, out); err != nil {
 		return "", withHint(ctx, fmt.Errorf("cannot build %s from %s: %w", src.name, dir, err))

@@ -87,8 +87,8 @@ replace k8s.io/kms => ./staging/src/k8s.io/kms
 	f("module m\n\ngo 1.23.0\n", "go.mod of k8s.io/kubernetes replaces no staging modules")
 }
 
-func TestAPIServerMod(t *testing.T) {
-	got := apiServerMod(Version{31, 14}, "1.22.0", []stagingModule{
+func TestComponentMod(t *testing.T) {
+	got := apiServer.mod(Version{31, 14}, "1.22.0", []stagingModule{
 		{"k8s.io/api", "v0.31.14"},
 		{"k8s.io/kms", "v0.31.13"},
 	})
@@ -137,12 +137,16 @@ func TestCommittedModules(t *testing.T) {
 		t.Run(d.Name(), func(t *testing.T) {
 			mod := read(t, d.Name(), "go.mod")
 			main, start := etcdMain, etcdMod()
-			if version, ok := strings.CutPrefix(d.Name(), "kube-apiserver-"); ok {
+			for _, c := range []component{apiServer, controllerManager} {
+				version, ok := strings.CutPrefix(d.Name(), c.name+"-")
+				if !ok {
+					continue
+				}
 				v, err := ParseVersion(version)
 				if err != nil {
 					t.Fatal(err)
 				}
-				main, start = apiServerMain, "module kube-apiserver\n"
+				main, start = c.main(), "module "+c.name+"\n"
 				checkReplacements(t, v, mod)
 			}
 			if got := read(t, d.Name(), "main.go"); got != main {
@@ -154,8 +158,8 @@ func TestCommittedModules(t *testing.T) {
 			read(t, d.Name(), "go.sum")
 		})
 	}
-	if len(dirs) < 4 {
-		t.Errorf("%d modules are committed, want etcd, the kubelet and two kube-apiservers", len(dirs))
+	if len(dirs) < 5 {
+		t.Errorf("%d modules are committed, want etcd, the kubelet, two kube-apiservers and a kube-controller-manager", len(dirs))
 	}
 }
 

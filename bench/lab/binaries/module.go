@@ -19,10 +19,8 @@ import (
 // take a patch; newer ones work with it too.
 const etcdVersion = "v3.5.24"
 
-// etcdMain and apiServerMain are the main.go of every module, committed or
-// generated.
-const (
-	etcdMain = `// Command etcd is the etcd server of the version in go.mod, built for the lab.
+// etcdMain is the main.go of the etcd module, committed or generated.
+const etcdMain = `// Command etcd is the etcd server of the version in go.mod, built for the lab.
 // See bench/lab/README.md.
 package main
 
@@ -36,7 +34,22 @@ func main() {
 	etcdmain.Main(os.Args)
 }
 `
-	apiServerMain = `// Command kube-apiserver is the Kubernetes API server of the version in go.mod,
+
+// A component is a program that Kubernetes is released with.
+type component struct {
+	name    string // of the program and of its directory in k8s.io/kubernetes/cmd
+	what    string // in a sentence
+	command string // the function of its package app that makes the command
+}
+
+var (
+	apiServer         = component{"kube-apiserver", "the Kubernetes API server", "NewAPIServerCommand"}
+	controllerManager = component{"kube-controller-manager", "the Kubernetes controller manager", "NewControllerManagerCommand"}
+)
+
+// main is the main.go of every module of c, committed or generated.
+func (c component) main() string {
+	return fmt.Sprintf(`// Command %[1]s is %[2]s of the version in go.mod,
 // built for the lab. See bench/lab/README.md.
 package main
 
@@ -48,29 +61,28 @@ import (
 	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"  // version metric
-	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/cmd/%[1]s/app"
 )
 
 func main() {
-	os.Exit(cli.Run(app.NewAPIServerCommand()))
+	os.Exit(cli.Run(app.%[3]s()))
 }
-`
-)
+`, c.name, c.what, c.command)
+}
 
 // etcdMod is the go.mod of the etcd module before go mod tidy fills it in.
 func etcdMod() string {
 	return "module etcd\n\ngo 1.24.0\n\nrequire go.etcd.io/etcd/server/v3 " + etcdVersion + "\n"
 }
 
-// apiServerMod is the go.mod of a kube-apiserver module before go mod tidy fills
-// it in.
+// mod is the go.mod of a module of c before go mod tidy fills it in.
 //
 // k8s.io/kubernetes requires its staging modules at v0.0.0 and replaces them by
 // directories of its own repository. Replacements count in the main module only,
 // so ours must replace each of them by the published module.
-func apiServerMod(v Version, goVersion string, staging []stagingModule) string {
+func (c component) mod(v Version, goVersion string, staging []stagingModule) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "module kube-apiserver\n\ngo %s\n\nrequire k8s.io/kubernetes v%s\n\nreplace (\n", goVersion, v)
+	fmt.Fprintf(&b, "module %s\n\ngo %s\n\nrequire k8s.io/kubernetes v%s\n\nreplace (\n", c.name, goVersion, v)
 	for _, m := range staging {
 		fmt.Fprintf(&b, "\t%s => %s %s\n", m.path, m.path, m.version)
 	}
@@ -104,9 +116,9 @@ func parseKubernetesMod(mod []byte) (goVersion string, staging []string, err err
 	return string(m[1]), staging, nil
 }
 
-// generateAPIServer makes the module of a kube-apiserver that is not committed.
-func generateAPIServer(ctx context.Context, v Version, dir string) error {
-	return generate(ctx, dir, apiServerMain, func(tmp string) (string, error) {
+// generate makes a module of c that is not committed.
+func (c component) generate(ctx context.Context, v Version, dir string) error {
+	return generate(ctx, dir, c.main(), func(tmp string) (string, error) {
 		out, err := goTool(ctx, tmp, "mod", "download", "-json", "k8s.io/kubernetes@v"+v.String())
 		if err != nil {
 			return "", fmt.Errorf("cannot fetch Kubernetes %s, does it exist? %w", v, err)
@@ -127,7 +139,7 @@ func generateAPIServer(ctx context.Context, v Version, dir string) error {
 		if err != nil {
 			return "", err
 		}
-		return apiServerMod(v, goVersion, staging), nil
+		return c.mod(v, goVersion, staging), nil
 	})
 }
 

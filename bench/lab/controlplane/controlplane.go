@@ -27,10 +27,6 @@ import (
 	"github.com/mixed-version-proxy/mvp/bench/lab/flock"
 )
 
-// DefaultVersions are the Kubernetes versions of a control plane that names none:
-// two neighbours of which the older serves API versions that the newer does not.
-func DefaultVersions() []string { return []string{"1.31.14", "1.32.13"} }
-
 // The names among the servers of those that are no kube-apiservers.
 const (
 	Etcd    = "etcd"
@@ -69,6 +65,11 @@ type Config struct {
 	// win over ours. Counts only for a new control plane.
 	APIServerArgs []string
 
+	// VersionArgs are appended to the flags of kube-apiservers of one version, in
+	// full, such as a feature gate that others do not know. Counts only for a new
+	// control plane.
+	VersionArgs map[string][]string
+
 	// Logf reports progress, like log.Printf. Nil is silent.
 	Logf func(format string, args ...any)
 }
@@ -86,10 +87,13 @@ type labFile struct {
 	EtcdAddress     string
 	EtcdPeerAddress string
 	KubeletAddress  string // empty without a kubelet
+	ManagerAddress  string // of kube-controller-manager, when it runs
 	Servers         []labServer
+	UID             bool // all servers were new enough for takesUID at the beginning
 	Audit           bool
 	Detach          bool
 	APIServerArgs   []string
+	VersionArgs     map[string][]string
 	Tokens          map[string]string // by user
 }
 
@@ -98,8 +102,8 @@ type labServer struct {
 	Address string // host:port
 }
 
-// Build builds the binaries of the given Kubernetes versions, etcd and the kubelet, unless
-// they are there. Start does that too, but a first build takes minutes: more
+// Build builds the binaries of the given Kubernetes versions, etcd, the kubelet and the
+// kube-controller-manager, unless they are there. Start does that too, but a first build takes minutes: more
 // than a test has.
 func Build(ctx context.Context, logf func(format string, args ...any), versions ...string) error {
 	parsed, err := parseVersions(versions)
@@ -117,7 +121,8 @@ func Build(ctx context.Context, logf func(format string, args ...any), versions 
 			return err
 		}
 	}
-	return nil
+	_, err = controllerManagerBinary(ctx, logf)
+	return err
 }
 
 // Start starts a control plane, or what does not run of an existing one, and
@@ -180,6 +185,7 @@ func (c *ControlPlane) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	err := c.each(c.All(), func(name string) error { return c.Kill(ctx, name) })
+	err = errors.Join(err, c.KillControllerManager(ctx))
 	if c.temporary {
 		err = errors.Join(err, os.RemoveAll(c.dir))
 	}
@@ -280,7 +286,7 @@ func (c *ControlPlane) create(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	addrs, err := freeAddresses(3 + len(versions))
+	addrs, err := freeAddresses(4 + len(versions))
 	if err != nil {
 		return err
 	}
@@ -292,15 +298,18 @@ func (c *ControlPlane) create(cfg Config) error {
 	c.lab = labFile{
 		EtcdAddress:     addrs[0],
 		EtcdPeerAddress: addrs[1],
+		ManagerAddress:  addrs[2],
+		UID:             takesUID(versions),
 		Audit:           cfg.Audit,
 		Detach:          cfg.Detach,
 		APIServerArgs:   cfg.APIServerArgs,
+		VersionArgs:     cfg.VersionArgs,
 	}
 	if cfg.Kubelet {
-		c.lab.KubeletAddress = addrs[2]
+		c.lab.KubeletAddress = addrs[3]
 	}
 	for i, v := range versions {
-		s := labServer{Name: string(rune('a' + i)), Address: addrs[3+i]}
+		s := labServer{Name: string(rune('a' + i)), Address: addrs[4+i]}
 		c.lab.Servers = append(c.lab.Servers, s)
 		if err := c.setVersion(s.Name, v); err != nil {
 			return err
@@ -378,22 +387,4 @@ func (c *ControlPlane) each(names []string, f func(name string) error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-// maxServers is how many names there are, from a to z.
-const maxServers = 26
-
-func parseVersions(versions []string) ([]binaries.Version, error) {
-	if len(versions) > maxServers {
-		return nil, fmt.Errorf("%d kube-apiservers are too many: at most %d", len(versions), maxServers)
-	}
-	var parsed []binaries.Version
-	for _, s := range versions {
-		v, err := binaries.ParseVersion(s)
-		if err != nil {
-			return nil, err
-		}
-		parsed = append(parsed, v)
-	}
-	return parsed, nil
 }

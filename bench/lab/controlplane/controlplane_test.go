@@ -230,8 +230,12 @@ func TestCertificates(t *testing.T) {
 }
 
 func TestAPIServerFlags(t *testing.T) {
-	c := layOut(t, Config{Versions: []string{"1.31.14"}, APIServerArgs: []string{"--v=4"}, Audit: true})
-	args := c.apiServerArgs("a", false)
+	c := layOut(t, Config{
+		Versions: []string{"1.31.14"}, APIServerArgs: []string{"--v=4"}, Audit: true,
+		VersionArgs: map[string][]string{"1.32.13": {"--v=5"}},
+	})
+	v31, v32 := binaries.Version{Minor: 31, Patch: 14}, binaries.Version{Minor: 32, Patch: 13}
+	args := c.apiServerArgs("a", v31, false)
 	if last := args[len(args)-1]; last != "--v=4" {
 		t.Errorf("last flag is %s, want the caller's --v=4", last)
 	}
@@ -245,8 +249,11 @@ func TestAPIServerFlags(t *testing.T) {
 	f("--requestheader-username-headers=X-Remote-User", true)
 	f("--audit-log-path="+c.auditLog("a"), true)
 	f("--requestheader-uid-headers=X-Remote-Uid", false)
-	args = c.apiServerArgs("a", true)
+	args = c.apiServerArgs("a", v32, true)
 	f("--requestheader-uid-headers=X-Remote-Uid", true)
+	if last := args[len(args)-1]; last != "--v=5" {
+		t.Errorf("last flag is %s, want the version's --v=5", last)
+	}
 }
 
 func TestTakesUID(t *testing.T) {

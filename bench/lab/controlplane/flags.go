@@ -34,7 +34,8 @@ func (c *ControlPlane) etcdArgs() []string {
 		"--peer-key-file=" + c.pki("etcd.key"),
 		"--peer-client-cert-auth",
 		"--peer-trusted-ca-file=" + c.pki("etcd-ca.crt"),
-		"--unsafe-no-fsync", // survives a kill of etcd, not of the machine
+		"--experimental-watch-progress-notify-interval=5s", // as kubeadm sets it: bookmarks of a quiet kind are as fresh
+		"--unsafe-no-fsync",                                // survives a kill of etcd, not of the machine
 		"--log-level=warn",
 	}
 }
@@ -56,7 +57,7 @@ func takesUID(versions []binaries.Version) bool {
 	return true
 }
 
-func (c *ControlPlane) apiServerArgs(name string, withUID bool) []string {
+func (c *ControlPlane) apiServerArgs(name string, v binaries.Version, withUID bool) []string {
 	host, port, _ := net.SplitHostPort(c.address(name)) // we wrote it
 	args := []string{
 		"--bind-address=" + host,
@@ -90,9 +91,9 @@ func (c *ControlPlane) apiServerArgs(name string, withUID bool) []string {
 		// Several servers with one address and no way to reach them by the service.
 		"--endpoint-reconciler-type=none",
 
-		// Long enough that whoever polls /readyz sees a stop coming. Then watches
-		// end at once; by default they would hold up each stop for 60 seconds.
-		"--shutdown-delay-duration=1s",
+		// What operators give a load balancer that polls /readyz each second. Then
+		// watches end at once; by default they would hold up each stop for 60 seconds.
+		"--shutdown-delay-duration=3s",
 		"--shutdown-watch-termination-grace-period=5s",
 	}
 	if withUID {
@@ -104,5 +105,6 @@ func (c *ControlPlane) apiServerArgs(name string, withUID bool) []string {
 	if c.lab.Audit {
 		args = append(args, "--audit-policy-file="+c.path("audit-policy.json"), "--audit-log-path="+c.auditLog(name))
 	}
-	return append(args, c.lab.APIServerArgs...)
+	args = append(args, c.lab.APIServerArgs...)
+	return append(args, c.lab.VersionArgs[v.String()]...)
 }

@@ -59,17 +59,18 @@ func (c *ControlPlane) writeKubeconfigs() error {
 		all = append(all, Endpoint{Name: name, URL: c.URL(name)})
 	}
 	for _, u := range users {
-		for _, e := range all {
-			if _, err := c.Kubeconfig(u.name, e); err != nil {
-				return err
-			}
-		}
+		// The one for all first: where there is one server only, both have one name.
 		path, err := c.Kubeconfig(u.name, all...)
 		if err != nil {
 			return err
 		}
 		if err := os.Rename(path, c.KubeconfigPath(u.name)); err != nil {
 			return fmt.Errorf("cannot write kubeconfig: %w", err)
+		}
+		for _, e := range all {
+			if _, err := c.Kubeconfig(u.name, e); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -40,6 +40,15 @@ func TestLab(t *testing.T) {
 	t.Run("clients", func(t *testing.T) { testClients(t, c) })
 	t.Run("audit", func(t *testing.T) { testAudit(t, c) })
 
+	t.Run("etcd", func(t *testing.T) {
+		keys, err := c.Keys(t.Context(), "/registry/namespaces/default")
+		must(t, err)
+		if len(keys) != 1 || keys[0] != "/registry/namespaces/default" {
+			t.Errorf("etcd has %q, want the namespace default", keys)
+		}
+	})
+	t.Run("controller manager", func(t *testing.T) { testControllerManager(t, c) })
+
 	t.Run("stop and start", func(t *testing.T) {
 		must(t, c.Stop(t.Context(), "a"))
 		wantRefused(t, c, "a")
@@ -139,6 +148,30 @@ func wantUser(t *testing.T, c *controlplane.ControlPlane, name, certFile, keyFil
 	}
 	if err := json.Unmarshal(answer, &review); err != nil || review.Status.UserInfo.Username != want {
 		t.Errorf("%s takes us for %q (%d, %v), want %q", name, review.Status.UserInfo.Username, code, err, want)
+	}
+}
+
+// testControllerManager has a kube-controller-manager make the service account of a
+// namespace, through one server.
+func testControllerManager(t *testing.T, c *controlplane.ControlPlane) {
+	manager, err := c.StartControllerManager(t.Context(), c.URL("b"))
+	must(t, err)
+	if manager.PID == 0 || manager.Version != controlplane.ControllerManagerVersion {
+		t.Errorf("it is process %d of version %s", manager.PID, manager.Version)
+	}
+	admin, deadline := newClient(t, c, controlplane.Admin), time.Now().Add(30*time.Second)
+	for {
+		if code, _ := get(t, admin, c.URL("a")+"/api/v1/namespaces/default/serviceaccounts/default"); code == http.StatusOK {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("namespace default has no service account; see %s", manager.Log)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	must(t, c.KillControllerManager(t.Context()))
+	if again, err := c.ControllerManager(); err != nil || again.PID != 0 {
+		t.Errorf("killed, it is process %d, %v", again.PID, err)
 	}
 }
 

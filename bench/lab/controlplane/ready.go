@@ -40,12 +40,17 @@ func (c *ControlPlane) WaitReady(ctx context.Context, names ...string) error {
 }
 
 func (c *ControlPlane) waitReady(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("waited %s", readyTimeout))
-	defer cancel()
 	client, err := c.probeClient(name)
 	if err != nil {
 		return err
 	}
+	return c.waitFor(ctx, name, func(ctx context.Context) error { return c.probe(ctx, client, name) })
+}
+
+// waitFor waits until a probe of a server that runs succeeds.
+func (c *ControlPlane) waitFor(ctx context.Context, name string, probe func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("waited %s", readyTimeout))
+	defer cancel()
 	for {
 		// First whether it runs: it may have ended since it answered.
 		running, err := flock.Held(c.pidFile(name))
@@ -55,7 +60,7 @@ func (c *ControlPlane) waitReady(ctx context.Context, name string) error {
 		if !running {
 			return fmt.Errorf("%s does not run\n%s", name, c.logTail(name))
 		}
-		err = c.probe(ctx, client, name)
+		err = probe(ctx)
 		if err == nil {
 			return nil
 		}
@@ -80,12 +85,12 @@ func (c *ControlPlane) Ready(ctx context.Context, name string) error {
 }
 
 func (c *ControlPlane) probe(ctx context.Context, client *http.Client, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
 	path := "/readyz"
-	if name == Kubelet {
+	if name == Kubelet || name == controllerManager {
 		path = "/healthz"
 	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL(name)+path, nil)
 	if err != nil {
 		return err
@@ -96,9 +101,8 @@ func (c *ControlPlane) probe(ctx context.Context, client *http.Client, name stri
 // probeClient makes a client that has its own connection for each request: what
 // a connection that is still open says of a server that stops is no answer.
 func (c *ControlPlane) probeClient(name string) (*http.Client, error) {
-	if isAPIServer(name) {
-		client, err := c.newClient(Admin, true)
-		return client, err
+	if name == controllerManager || isAPIServer(name) {
+		return c.newClient(Admin, true)
 	}
 	cert, err := tls.LoadX509KeyPair(c.pki(name+"-client.crt"), c.pki(name+"-client.key"))
 	if err != nil {

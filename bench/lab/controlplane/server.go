@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/mixed-version-proxy/mvp/bench/lab/binaries"
-	"github.com/mixed-version-proxy/mvp/bench/lab/cache"
 	"github.com/mixed-version-proxy/mvp/bench/lab/flock"
 )
 
@@ -75,6 +73,8 @@ func (c *ControlPlane) address(name string) string {
 		return c.lab.EtcdAddress
 	case Kubelet:
 		return c.lab.KubeletAddress
+	case controllerManager:
+		return c.lab.ManagerAddress
 	}
 	for _, s := range c.lab.Servers {
 		if s.Name == name {
@@ -244,7 +244,11 @@ func (c *ControlPlane) args(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.apiServerArgs(name, takesUID(versions)), nil
+	v, err := c.version(name)
+	if err != nil {
+		return nil, err
+	}
+	return c.apiServerArgs(name, v, c.lab.UID && takesUID(versions)), nil
 }
 
 func (c *ControlPlane) stop(ctx context.Context, name string) error {
@@ -319,35 +323,6 @@ func (c *ControlPlane) binary(ctx context.Context, name string) (string, error) 
 	}
 	return binaries.APIServer(ctx, v, c.logf)
 }
-
-// The version of a server is a file of its own, because an upgrade changes it.
-
-func (c *ControlPlane) version(name string) (binaries.Version, error) {
-	data, err := os.ReadFile(c.versionFile(name))
-	if err != nil {
-		return binaries.Version{}, fmt.Errorf("cannot read the version of server %s: %w", name, err)
-	}
-	return binaries.ParseVersion(strings.TrimSpace(string(data)))
-}
-
-// versions returns the versions of all kube-apiservers.
-func (c *ControlPlane) versions() ([]binaries.Version, error) {
-	var versions []binaries.Version
-	for _, name := range c.Names() {
-		v, err := c.version(name)
-		if err != nil {
-			return nil, err
-		}
-		versions = append(versions, v)
-	}
-	return versions, nil
-}
-
-func (c *ControlPlane) setVersion(name string, v binaries.Version) error {
-	return cache.WriteFile(c.versionFile(name), []byte(v.String()+"\n"), 0o600)
-}
-
-func (c *ControlPlane) versionFile(name string) string { return c.path("run", name+".version") }
 
 func (c *ControlPlane) pidFile(name string) string { return c.path("run", name+".pid") }
 
