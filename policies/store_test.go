@@ -112,6 +112,15 @@ func write(t *testing.T, name, content string) {
 	}
 }
 
+// replace puts a file in the place of another at once, as a careful editor does. Of one
+// that is written in place the store may see half, and says so until the rest is there.
+func replace(t *testing.T, name, content string) {
+	t.Helper()
+	whole := filepath.Join(t.TempDir(), "whole")
+	write(t, whole, content)
+	must(t, os.Rename(whole, name))
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -241,11 +250,11 @@ func TestStoreKeepsLastGood(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "rules.yaml")
-	write(t, file, rules("good"))
+	replace(t, file, rules("good"))
 	r := start(t, Options{Dirs: []string{dir}}, time.Minute)
 	first := r.Status()
 
-	write(t, file, strings.Replace(rules("bad"), "resource:", "resourc:", 1))
+	replace(t, file, strings.Replace(rules("bad"), "resource:", "resourc:", 1))
 	r.waitFor("the mistake is reported", func() bool { return r.Status().Err != nil })
 	s := r.Status()
 	want := file + `:6:7: the apiRoutingRule has no resource
@@ -270,16 +279,16 @@ func TestStoreKeepsLastGood(t *testing.T) {
 	r.waitFor("the empty file is reported", func() bool { return r.Status().Failures == 2 })
 	r.waitLive("good")
 
-	write(t, file, rules("better"))
+	replace(t, file, rules("better"))
 	r.waitLive("better")
 	if s := r.Status(); s.Err != nil || s.Generation != 2 || s.Failures != 2 {
 		t.Errorf("status after a good edit: %+v", s)
 	}
 
 	// Undoing a broken edit is a good edit, and no new generation.
-	write(t, file, "{")
+	replace(t, file, "{")
 	r.waitFor("the mistake is reported", func() bool { return r.Status().Err != nil })
-	write(t, file, rules("better"))
+	replace(t, file, rules("better"))
 	r.waitFor("the mistake is gone", func() bool { return r.Status().Err == nil })
 	if s := r.Status(); s.Generation != 2 {
 		t.Errorf("status after undoing an edit: %+v", s)
