@@ -58,6 +58,7 @@ func CompileWith(policies []Policy, limits Limits) (*Set, error) {
 	if err := c.errs.Err(); err != nil {
 		return nil, err
 	}
+	addChains(c.policies)
 	return newSet(c.policies), nil
 }
 

@@ -192,7 +192,7 @@ func (d *Decision) apply(p *policy, v verdict) {
 		d.prefers, acts = append(d.prefers, p.prefer), true
 	}
 	if v.converts && d.Conversion == nil {
-		d.Conversion, acts = p.conversion, true
+		d.Conversion, acts = p.conversion.reach(d.vars.in), true
 	}
 	if acts {
 		d.Policies, d.Indexes = append(d.Policies, p.Name), append(d.Indexes, p.order)

@@ -80,6 +80,13 @@ type Conversion struct {
 	When     When
 	From, To convert.Version
 	Library  bool // it is shipped with MVP
+
+	// Via are the versions between From and To where the conversion is a chain of
+	// several policies' conversions, Policy being the first of them. A chain takes
+	// place only while no server serves any of Via.
+	Via []convert.Version
+
+	further []*Conversion // the chains that begin with it, the shortest first
 }
 
 // newSet takes policies in the order in which they apply.
@@ -105,12 +112,14 @@ func (s *Set) Policies() []Info {
 // Conversions returns the conversions that may take place, in the order of their
 // policies: what discovery has to list. Those of policies in audit mode, and
 // shipped ones that a user's replaces, are not among them. Two of one version may
-// be, if they have different matches.
+// be, if they have different matches, or where one is a chain that goes on from the
+// other.
 func (s *Set) Conversions() []*Conversion {
 	var conversions []*Conversion
 	for _, p := range s.policies {
 		if p.converts() && !p.Audit {
 			conversions = append(conversions, p.conversion)
+			conversions = append(conversions, p.conversion.further...)
 		}
 	}
 	return conversions
@@ -125,13 +134,21 @@ func (s *Set) WithSchemas(schema func(convert.Version) convert.Schema) *Set {
 		if p.conversion == nil {
 			continue
 		}
-		conversion := *p.conversion
-		conversion.Converter = conversion.Converter.WithSchemas(schema(conversion.From), schema(conversion.To))
 		copied := *p
-		copied.conversion = &conversion
+		copied.conversion = p.conversion.withSchemas(schema)
 		policies[i] = &copied
 	}
 	return newSet(policies)
+}
+
+func (c *Conversion) withSchemas(schema func(convert.Version) convert.Schema) *Conversion {
+	copied := *c
+	copied.Converter = c.Converter.WithSchemas(schema(c.From), schema(c.To))
+	copied.further = nil
+	for _, longer := range c.further {
+		copied.further = append(copied.further, longer.withSchemas(schema))
+	}
+	return &copied
 }
 
 // converts reports whether the conversion of p may take place.

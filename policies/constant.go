@@ -35,7 +35,7 @@ func (p *parser) evalMode(text *source.Text) (audit bool) {
 }
 
 // convertKeys are the keys of the map in a convert file.
-var convertKeys = []string{"resource", "from", "to", "toResource", "kind", "toKind", "when"}
+var convertKeys = []string{"resource", "from", "to", "toResource", "kind", "toKind", "when", "preserve"}
 
 // evalConvert returns the conversion that a convert file describes, or nil with
 // the mistakes noted.
@@ -62,6 +62,7 @@ func (p *parser) evalConvert(policy string, text *source.Text) (*convert.Spec, e
 	if spec.To.Kind != "" && spec.From.Kind == "" {
 		m.fail("toKind", "toKind is given without kind: name both, or kind alone when they are the same")
 	}
+	spec.Preserve = m.preserve()
 	when := m.when()
 	if len(m.errs) == 0 && !happens(spec, when) {
 		m.fail("to", neverHappens)
@@ -157,6 +158,25 @@ func (m *constantMap) resource(key, fallback string) string {
 		m.fail(key, "%s %s: %s", key, source.Quote(s), problem)
 	}
 	return s
+}
+
+// preserve returns the fields that the old version cannot hold. What the paths
+// mean, the engine checks.
+func (m *constantMap) preserve() (fields []convert.Preserved) {
+	value, given := m.fields["preserve"]
+	list, isList := value.([]any)
+	if given && !isList {
+		m.fail("preserve", "preserve is %s: it must be a list of paths", preview(value))
+	}
+	for _, item := range list {
+		path, isText := item.(string)
+		if !isText {
+			m.fail("preserve", "an item of preserve is %s: it must be a path", preview(item))
+			continue
+		}
+		fields = append(fields, convert.Preserved{Path: path, Pos: m.text.Start})
+	}
+	return fields
 }
 
 func (m *constantMap) when() engine.When {

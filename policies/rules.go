@@ -122,9 +122,7 @@ func (p *parser) migrationRule(f *yamlFile, name string, node *yaml.Node) {
 	policy.Match = o.text("match")
 	policy.When = o.when()
 	policy.Audit = o.audit()
-	if o.given("preserve") != nil {
-		o.fail("preserve", "preserve is not supported: fields that the old version cannot hold are lost when an old client writes; remove it")
-	}
+	spec.Preserve = o.preserve()
 	if len(f.errs) == before && !happens(spec, policy.When) {
 		o.fail("toVersion", neverHappens)
 	}
@@ -137,6 +135,17 @@ func (p *parser) migrationRule(f *yamlFile, name string, node *yaml.Node) {
 		policy.Convert, policy.Warn = nil, standIn
 	}
 	p.policies = append(p.policies, policy)
+}
+
+// preserve reads the fields that the old version cannot hold. What the paths mean,
+// the engine checks.
+func (o *yamlObject) preserve() (fields []convert.Preserved) {
+	for _, item := range o.list("preserve") {
+		if path, ok := o.f.str("an item of preserve", item); ok {
+			fields = append(fields, convert.Preserved{Path: path, Pos: o.f.pos(item)})
+		}
+	}
+	return fields
 }
 
 // versions reads between which versions of what a rule converts.

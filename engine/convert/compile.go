@@ -13,6 +13,8 @@ type Converter struct {
 
 	request, response *program // nil: none
 	limits            Limits
+
+	preserve []path // in the server's version
 }
 
 // Compile makes a Converter. When the spec has mistakes it returns all of them,
@@ -20,6 +22,7 @@ type Converter struct {
 func Compile(spec Spec) (*Converter, source.Errors) {
 	c := &Converter{spec: spec, words: knownWords(&spec), limits: spec.Limits.withDefaults()}
 	var errs source.Errors
+	c.preserve, errs = compilePreserve(&spec)
 	for i := range spec.Rules {
 		s, mistakes := compileRule(&spec.Rules[i])
 		if len(mistakes) > 0 {
@@ -47,6 +50,9 @@ func Compile(spec Spec) (*Converter, source.Errors) {
 	c.spec.Rules = nil // the steps have all of them that counts
 	return c, nil
 }
+
+// Versions returns the versions that c converts between.
+func (c *Converter) Versions() (from, to Version) { return c.spec.From, c.spec.To }
 
 // WithSchemas returns a copy of c that knows the field types of the client's
 // version (from) and of the server's (to); nil is unknown. With them, values that

@@ -116,6 +116,9 @@ type Spec struct {
 	// reversed rules on the way back.
 	Request, Response *source.Text
 
+	// Preserve are the fields of To that From cannot hold: see [Converter.Keep].
+	Preserve []Preserved
+
 	Limits Limits
 }
 

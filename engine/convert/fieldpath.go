@@ -91,6 +91,12 @@ func splitFields(text string) fields {
 	return p
 }
 
+// isItem reports whether what stands in brackets names an item of a list: by its index,
+// or, as server-side apply does, by its keys or its value (name="x", ="x").
+func isItem(name string) bool {
+	return name == "*" || isIndex(name) || strings.Contains(name, "=")
+}
+
 // renamed replaces what of p is from, after its first kept elements, by keys. It
 // reports false when p does not start with from.
 func (p *fields) renamed(from path, keys []string, kept int) bool {
@@ -99,7 +105,7 @@ func (p *fields) renamed(from path, keys []string, kept int) bool {
 	}
 	for i, e := range from {
 		f := (*p)[i]
-		if e.each && !(f.bracketed && (f.name == "*" || isIndex(f.name))) {
+		if e.each && !(f.bracketed && isItem(f.name)) {
 			return false
 		}
 		if !e.each && strings.Trim(f.name, `"'`) != e.key {

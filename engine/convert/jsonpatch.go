@@ -91,6 +91,9 @@ func (x *run) operation(r ref) error {
 			return nil
 		}
 	}
+	if o.op != "remove" && o.op != "test" && x.c.overwritesPreserved(o.path) {
+		return ErrNeedsObject
+	}
 	x.versionValue(&o)
 	if !slices.Equal(path, o.path) {
 		d.set(pathAt, o.path.appendQuoted(nil))

@@ -21,7 +21,7 @@ func (c *Converter) patch(dst, src []byte, m mode) ([]byte, error) {
 		return dst, c.badBody(ToServer, "the API version in the data (%s) does not match the expected API version (%s)",
 			n.apiVersion, c.apiVersion(ToServer))
 	}
-	if c.UsesJQ() {
+	if c.UsesJQ() || m == strategic && c.replacesObjects(src) {
 		return dst, ErrNeedsObject
 	}
 	x := &run{c: c, d: d, at: root, dir: ToServer, mode: m}

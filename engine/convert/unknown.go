@@ -1,0 +1,83 @@
+package convert
+
+import "strconv"
+
+// WithoutUnknown appends to dst the client's object or merge patch src, in JSON, without
+// those of the fields at unknown, which the client's version does not have, that stand
+// where a rule puts another field in the server's version. A server of the client's
+// version drops all unknown fields; the others here are the server's to judge, since it
+// may have them and the client may have got them from it.
+//
+// The paths are as kube-apiserver writes them; one that leads nowhere is passed over.
+func (c *Converter) WithoutUnknown(dst, src []byte, unknown []string) []byte {
+	var drop []fields
+	for _, text := range unknown {
+		if p := splitFields(text); c.hitsTarget(p) {
+			drop = append(drop, p)
+		}
+	}
+	if len(drop) == 0 {
+		return append(dst, src...)
+	}
+	d := newDoc()
+	defer d.free()
+	if d.parse(src) != nil {
+		return append(dst, src...)
+	}
+	var found []ref
+	for _, p := range drop { // before any goes, so that indexes stay right
+		if r := d.fieldAt(p); r != 0 && r != root {
+			found = append(found, r)
+		}
+	}
+	for _, r := range found {
+		if d.nodes[r].parent != 0 { // it may be named twice
+			d.unlink(r)
+		}
+	}
+	return d.appendTo(dst, root)
+}
+
+// RenameTarget reports whether the field at path, as kube-apiserver writes it, stands
+// where a rule puts another field, or around it or in it.
+func (c *Converter) RenameTarget(path string) bool { return c.hitsTarget(splitFields(path)) }
+
+func (c *Converter) hitsTarget(p fields) bool {
+	if len(p) == 0 {
+		return false
+	}
+	for _, s := range c.steps {
+		if !s.renames() {
+			continue
+		}
+		n := min(len(p), len(s.to))
+		if head := p[:n]; head.renamed(s.to[:n], nil, 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// fieldAt returns the value at p, whose brackets are indexes; 0 when there is none.
+func (d *doc) fieldAt(p fields) ref {
+	r := root
+	for _, f := range p {
+		if !f.bracketed {
+			if r = d.find(r, f.name); r == 0 {
+				return 0
+			}
+			continue
+		}
+		i, err := strconv.Atoi(f.name)
+		if err != nil || d.kind(r) != kindArray {
+			return 0
+		}
+		for r = d.first(r); r != 0 && i > 0; i-- {
+			r = d.next(r)
+		}
+		if r == 0 {
+			return 0
+		}
+	}
+	return r
+}

@@ -1,0 +1,249 @@
+package policies
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	batchv1beta1 "k8s.io/api/batch/v1beta1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	flowcontrolv1beta3 "k8s.io/api/flowcontrol/v1beta3"
+	policyv1 "k8s.io/api/policy/v1"
+	policyv1beta1 "k8s.io/api/policy/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mixed-version-proxy/mvp/engine/convert"
+)
+
+// rounds is how many random objects of each kind a test run looks at: about a second
+// for each test. Under the race detector, which finds nothing here that the first
+// thousand would not show, there are fewer.
+func rounds() uint64 {
+	if raced {
+		return 1000
+	}
+	return 10_000
+}
+
+// The two versions of the custom resource that the project began with.
+type (
+	oldCustomResource struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+
+		Spec *struct {
+			Config *struct {
+				LegacyTimeout *string           `json:"legacyTimeout,omitempty"`
+				Retries       *int64            `json:"retries,omitempty"`
+				Extra         map[string]string `json:"extra,omitempty"`
+			} `json:"config,omitempty"`
+			StateManagement string `json:"stateManagement,omitempty"`
+			Replicas        *int64 `json:"replicas,omitempty"`
+			Paused          *bool  `json:"paused,omitempty"`
+		} `json:"spec,omitempty"`
+	}
+	newCustomResource struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+
+		Spec *struct {
+			Config *struct {
+				RequestTimeoutSeconds *int64            `json:"requestTimeoutSeconds,omitempty"`
+				Retries               *int64            `json:"retries,omitempty"`
+				Extra                 map[string]string `json:"extra,omitempty"`
+			} `json:"config,omitempty"`
+			StateManagement string   `json:"stateManagement,omitempty"`
+			Tier            *string  `json:"tier,omitempty"`
+			Zones           []string `json:"zones,omitempty"`
+		} `json:"spec,omitempty"`
+	}
+)
+
+// tripped is a kind whose objects make the round trip.
+type tripped struct {
+	resource string
+	old, now any // its Go types in the two versions
+}
+
+var trippedKinds = []tripped{
+	{"poddisruptionbudgets", policyv1beta1.PodDisruptionBudget{}, policyv1.PodDisruptionBudget{}},
+	{"cronjobs", batchv1beta1.CronJob{}, batchv1.CronJob{}},
+	{"flowschemas", flowcontrolv1beta3.FlowSchema{}, flowcontrolv1.FlowSchema{}},
+	{"prioritylevelconfigurations", flowcontrolv1beta3.PriorityLevelConfiguration{}, flowcontrolv1.PriorityLevelConfiguration{}},
+	{"customresources", oldCustomResource{}, newCustomResource{}},
+}
+
+// fieldTypes is a schema as a table.
+type fieldTypes map[string]convert.Type
+
+func (s fieldTypes) TypeAt(path []string) convert.Type { return s[strings.Join(path, ".")] }
+
+// trip finds the converter of a kind, and the objects' first fields in both versions.
+func trip(t *testing.T, resource string) (c *convert.Converter, old, now string) {
+	t.Helper()
+	if resource != "customresources" {
+		c := shippedConversion(t, resource)
+		names := func(v convert.Version) string {
+			return fmt.Sprintf(`"apiVersion":%q,"kind":%q`, v.APIVersion(), v.Kind)
+		}
+		return c.Converter, names(c.From), names(c.To)
+	}
+	document, err := os.ReadFile("../examples/demo/manifests/mvp-rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document = bytes.Replace(document, []byte(`toVersion: "v1beta1"`), []byte(`toVersion: v1beta1
+      preserve: [spec.tier, spec.zones]`), 1)
+	name := filepath.Join(t.TempDir(), "mvp-rules.yaml")
+	if err := os.WriteFile(name, document, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set, err := Load(Options{Dirs: []string{name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = set.Conversions()[0].Converter.WithSchemas(
+		fieldTypes{"spec.config.legacyTimeout": convert.TypeString},
+		fieldTypes{"spec.config.requestTimeoutSeconds": convert.TypeInteger})
+	return c, `"apiVersion":"myapps.example.com/v1alpha1","kind":"CustomResource"`, `"apiVersion":"myapps.example.com/v1beta1","kind":"CustomResource"`
+}
+
+// An object of the old version comes back from the server as it was.
+func TestRoundTripOfKinds(t *testing.T) {
+	for _, kind := range trippedKinds {
+		t.Run(kind.resource, func(t *testing.T) {
+			t.Parallel()
+			c, names, _ := trip(t, kind.resource)
+			for seed := range rounds() {
+				x := randomObject(seed, names, kind.old)
+				up, err := c.Object(nil, x, convert.ToServer, nil)
+				if err != nil {
+					t.Fatalf("seed %d: %s: %v", seed, x, err)
+				}
+				down, err := c.Object(nil, up, convert.ToClient, nil)
+				if err != nil || !bytes.Equal(down, x) && !sameObject(t, down, x) {
+					t.Fatalf("seed %d\nclient %s\nserver %s\nback   %s %v", seed, x, up, down, err)
+				}
+			}
+		})
+	}
+}
+
+// An update by an old client that changes a label changes nothing else on the server.
+func TestUpdateChangesNothingElse(t *testing.T) {
+	change := []byte(`{"metadata":{"labels":{"changed":"yes"}}}`)
+	for _, kind := range trippedKinds {
+		t.Run(kind.resource, func(t *testing.T) {
+			t.Parallel()
+			c, _, names := trip(t, kind.resource)
+			for seed := range rounds() {
+				stored := randomObject(seed, names, kind.now)
+				seen, err := c.Object(nil, stored, convert.ToClient, nil)
+				if err != nil {
+					t.Fatalf("seed %d: %s: %v", seed, stored, err)
+				}
+				sent, err := convert.MergePatchApply(seen, change)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := c.Object(nil, sent, convert.ToServer, nil)
+				if err != nil {
+					t.Fatalf("seed %d: %s: %v", seed, sent, err)
+				}
+				want, err := convert.MergePatchApply(stored, change)
+				if err != nil || !bytes.Equal(got, want) && !sameObject(t, got, want) {
+					t.Fatalf("seed %d\nstored %s\nseen   %s\nsent   %s\n got %s\nwant %s %v", seed, stored, seen, sent, got, want, err)
+				}
+			}
+		})
+	}
+}
+
+// Nor does one by a client whose type does not have all fields, where they are preserved.
+func TestUpdateByOldTypeChangesNothingElse(t *testing.T) {
+	c, _, names := trip(t, "customresources")
+	change := []byte(`{"metadata":{"labels":{"changed":"yes"}}}`)
+	kept := 0
+	for seed := range rounds() {
+		stored := randomObject(seed, names, newCustomResource{})
+		seen, err := c.Object(nil, stored, convert.ToClient, nil)
+		if err != nil {
+			t.Fatalf("seed %d: %s: %v", seed, stored, err)
+		}
+		known := change
+		if bytes.Contains(seen, []byte(`"spec":{`)) { // else a patch would make it one
+			known = []byte(`{"metadata":{"labels":{"changed":"yes"}},"spec":{"tier":null,"zones":null}}`)
+		}
+		typed, err := convert.MergePatchApply(seen, known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent, err := c.Object(nil, typed, convert.ToServer, nil)
+		if err != nil {
+			t.Fatalf("seed %d: %s: %v", seed, typed, err)
+		}
+		got, err := c.Keep(sent, stored, nil)
+		if err != nil {
+			t.Fatalf("seed %d: %s: %v", seed, sent, err)
+		}
+		want, err := convert.MergePatchApply(stored, change)
+		if err != nil || !sameObject(t, got, want) {
+			t.Fatalf("seed %d\nstored %s\nsent   %s\n got %s\nwant %s %v", seed, stored, sent, got, want, err)
+		}
+		if !bytes.Equal(got, sent) {
+			kept++
+		}
+	}
+	if kept < int(rounds()/4) {
+		t.Errorf("a field was kept in only %d of %d cases", kept, rounds())
+	}
+}
+
+// Objects at the limits make the round trip, too.
+func TestRoundTripAtTheLimits(t *testing.T) {
+	deep := strings.Repeat(`{"a":[`, convert.MaxDepth/2-3) + strings.Repeat(`]}`, convert.MaxDepth/2-3)
+	for _, kind := range trippedKinds {
+		c, names, _ := trip(t, kind.resource)
+		head := `{` + names + `,"metadata":{"annotations":{"large":"`
+		tail := `"}},"spec":{"selector":{"matchLabels":{"a":"b"}},"limited":{"nominalConcurrencyShares":7},"config":{"legacyTimeout":"30"},"deep":` + deep + `}}`
+		large := head + strings.Repeat(`é\u00e9`, (convert.MaxObjectBytes-len(head)-len(tail))/8) + tail
+		up, err := c.Object(nil, []byte(large), convert.ToServer, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", kind.resource, err)
+		}
+		down, err := c.Object(nil, up, convert.ToClient, nil)
+		if err != nil || string(down) != large {
+			t.Errorf("%s: %d bytes came back as %d, %v", kind.resource, len(large), len(down), err)
+		}
+	}
+}
+
+// sameObject compares two objects with every digit of their numbers. All ways to write
+// the empty selector of a PodDisruptionBudget are one: it has no other meaning, and
+// kube-apiserver does not keep which it was either.
+func sameObject(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	decode := func(text []byte) (object map[string]any) {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		if err := d.Decode(&object); err != nil {
+			t.Fatalf("%v in %s", err, text)
+		}
+		spec, _ := object["spec"].(map[string]any)
+		if selector, ok := spec["selector"].(map[string]any); ok {
+			labels, _ := selector["matchLabels"].(map[string]any)
+			expressions, _ := selector["matchExpressions"].([]any)
+			if len(labels) == 0 && len(expressions) == 0 {
+				spec["selector"] = map[string]any{}
+			}
+		}
+		return object
+	}
+	return reflect.DeepEqual(decode(a), decode(b))
+}
