@@ -2,10 +2,7 @@ package proxy
 
 import (
 	"mime"
-	"net/http"
 	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mixed-version-proxy/mvp/proxy/wire"
 )
@@ -14,37 +11,54 @@ import (
 // client-go sends at most four.
 const maxMediaRanges = 64
 
-// acceptJSON narrows the Accept lines to what a converted answer can be: JSON,
-// with its parameters (as=Table keeps its meaning). An answer in protobuf, CBOR
-// or YAML could not be converted, so the server must not be asked for one.
-func acceptJSON(h *wire.Header) error {
-	values := h.Values("Accept")
-	if strings.Trim(strings.Join(values, ""), ", \t") == "" { // none, or an empty one: anything will do
-		h.Set("Accept", "application/json")
+// acceptLine joins the Accept lines, without what is more than maxMediaRanges; ""
+// when there is none, or an empty one: anything will do.
+func acceptLine(h wire.Header) string {
+	line := strings.Join(h.Values("Accept"), ",")
+	if strings.Trim(line, ", \t") == "" {
+		return ""
+	}
+	elements := strings.SplitN(line, ",", maxMediaRanges+1)
+	return strings.Join(elements[:min(len(elements), maxMediaRanges)], ",")
+}
+
+// narrowAccept makes the Accept lines ask the server for JSON, with the parameters
+// (as=Table keeps its meaning) of what the client takes in the form that it will be
+// answered in: an answer in another form could not be converted.
+func (x *exchange) narrowAccept() error {
+	accept := acceptLine(x.in.Header)
+	if accept == "" {
+		x.header.Set("Accept", "application/json")
 		return nil
 	}
+	asJSON := jsonRange
+	if f := x.form(); f == formYAML || f == formProtobuf {
+		asJSON = func(element string) string { return rangeOf(element, f) }
+	}
 	var kept []string
-	seen := 0
-	for _, value := range values {
-		for element := range strings.SplitSeq(value, ",") {
-			if seen++; seen > maxMediaRanges {
-				break
-			}
-			if r := jsonRange(strings.TrimSpace(element)); r != "" {
-				kept = append(kept, r)
-			}
+	for element := range strings.SplitSeq(accept, ",") {
+		if r := asJSON(strings.TrimSpace(element)); r != "" {
+			kept = append(kept, r)
 		}
 	}
 	if len(kept) == 0 {
-		return &statusError{
-			code:   http.StatusNotAcceptable,
-			reason: metav1.StatusReasonNotAcceptable,
-			message: "only application/json can be answered for a resource that is converted between versions, " +
-				"but Accept is " + clip(strings.Join(values, ", ")),
-		}
+		return x.notAcceptable(accept)
 	}
-	h.Set("Accept", strings.Join(kept, ","))
+	x.header.Set("Accept", strings.Join(kept, ","))
 	return nil
+}
+
+// rangeOf returns a media range of the form f with JSON in its place, or "" when it
+// is of another.
+func rangeOf(element string, f form) string {
+	mediaType, params, found := strings.Cut(element, ";")
+	if strings.TrimSpace(mediaType) != string(f) {
+		return ""
+	}
+	if !found {
+		return string(formJSON)
+	}
+	return string(formJSON) + ";" + params
 }
 
 // jsonRange returns a media range as it goes upstream, or "" when it admits no

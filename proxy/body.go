@@ -102,6 +102,18 @@ func (b *body) grow(raw []byte, limit int64) ([]byte, error) {
 	return grown, nil
 }
 
+// reserve takes n bytes more of the budget, for what is held of the answer.
+func (b *body) reserve(n int64) error {
+	if !b.budget.take(n) {
+		return &statusError{
+			code: http.StatusTooManyRequests, reason: metav1.StatusReasonTooManyRequests, retryAfter: 1,
+			message: "the proxy holds as much of requests and answers as it may; try again",
+		}
+	}
+	b.taken += n
+	return nil
+}
+
 // release gives back what the body took of the budget.
 func (b *body) release() {
 	b.budget.give(b.taken)

@@ -37,7 +37,7 @@ func (b *builder) build(set *engine.Set, view *upstream.View, previous *state) *
 	st.merged = discovery.Merge(sourcesOf(view), conversions, previous.merged)
 	known := b.schemas
 	b.schemas = map[schemaKey]*discovery.Schema{} // what is not used again goes
-	st.set = set.WithSchemas(func(v convert.Version) convert.Schema { return b.schema(st, known, v) })
+	st.set = set.WithSchemas(func(v convert.Version) convert.Schema { return st.rememberFields(v, b.schema(st, known, v)) })
 	st.openapi = b.openAPI(st, conversions)
 	return st
 }

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/mixed-version-proxy/mvp/engine/convert"
 	"github.com/mixed-version-proxy/mvp/proxy/front"
@@ -30,6 +28,9 @@ func (x *exchange) converted() (*front.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if x.preserves() {
+		return x.update(target, body)
+	}
 	out := x.outbound(target, nil, 0)
 	if body != nil {
 		out.Body, out.ContentLength = bytes.NewReader(body), int64(len(body))
@@ -47,8 +48,10 @@ func (x *exchange) convertedHead() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := acceptJSON(&x.header); err != nil {
-		return "", err
+	if x.decision.ConvertBody { // else the answer passes in whatever form it comes
+		if err := x.narrowAccept(); err != nil {
+			return "", err
+		}
 	}
 	// Only plain JSON can be converted as it streams by.
 	x.header.DelName("Accept-Encoding")
@@ -57,46 +60,14 @@ func (x *exchange) convertedHead() (string, error) {
 }
 
 // convertedTarget is the request target in the server's version: the path's
-// group, version and resource, and the fields that a selector names.
+// group, version and resource, and the fields and labels that selectors name.
 func (x *exchange) convertedTarget() (string, error) {
-	if err := x.selectsByLabel(); err != nil {
-		return "", err
-	}
 	to := x.conv.To
 	target, err := x.req.WithVersion(to.Group, to.Version, to.Resource, x.conv.FieldPath)
 	if err != nil {
 		return "", fmt.Errorf("cannot ask for %s as %s: %w", x.req.String(), gvr(x.wanted()), err)
 	}
-	return target, nil
-}
-
-// selectsByLabel refuses a label selector on a label that the policy renames: the
-// server would select by what is on its objects, and a delete of "all but these"
-// would delete these.
-func (x *exchange) selectsByLabel() error {
-	query, err := url.ParseQuery(x.req.Query)
-	if err != nil {
-		return nil //nolint:nilerr // the server says what is wrong with it
-	}
-	for _, selector := range query["labelSelector"] {
-		requirements, err := labels.ParseToRequirements(selector)
-		if err != nil {
-			return nil //nolint:nilerr // as above
-		}
-		for i := range requirements {
-			key := requirements[i].Key()
-			for _, path := range []string{"metadata.labels[" + key + "]", "metadata.labels." + key} {
-				if x.conv.FieldPath(path) != path {
-					return &statusError{
-						code: http.StatusBadRequest, reason: metav1.StatusReasonBadRequest,
-						message: fmt.Sprintf("cannot select by the label %s in %s: the policy %s renames it; select in %s",
-							clip(key), x.conv.From.APIVersion(), x.conv.Policy, x.conv.To.APIVersion()),
-					}
-				}
-			}
-		}
-	}
-	return nil
+	return x.withLabels(target)
 }
 
 // convertedBody is the request's body in the server's version; nil where the
@@ -114,6 +85,9 @@ func (x *exchange) convertedBody() ([]byte, error) {
 	}
 	doc, err := x.toJSON(raw)
 	if err != nil {
+		return nil, err
+	}
+	if doc, err = x.validated(raw, doc); err != nil {
 		return nil, err
 	}
 	if x.req.Verb == "patch" {
@@ -145,7 +119,10 @@ func (x *exchange) convertedPatch(doc []byte) ([]byte, error) {
 // DeleteOptions with the version they speak, which the server need not know; the
 // label is all that changes.
 func (x *exchange) deleteOptions(raw []byte) ([]byte, error) {
-	if x.req.ContentType != "" && !isJSON(x.req.ContentType) {
+	switch {
+	case patchType(x.req.ContentType) == mediaProtobuf:
+		return relabelled(raw, x.conv.From.APIVersion(), x.conv.To.APIVersion())
+	case x.req.ContentType != "" && !isJSON(x.req.ContentType):
 		return raw, nil
 	}
 	var options map[string]json.RawMessage
@@ -182,6 +159,12 @@ func (x *exchange) convertAnswer() (*front.Response, error) {
 	if success {
 		x.warnings = append(x.warnings, x.convertedWarning())
 	}
+	if x.decision.ConvertBody {
+		if err := x.inflate(); err != nil {
+			return nil, err
+		}
+		x.convertWarnings()
+	}
 	resp := x.pass()
 	if resp.NoBody || !x.decision.ConvertBody {
 		return resp, nil
@@ -197,11 +180,15 @@ func (x *exchange) convertAnswer() (*front.Response, error) {
 		}
 	}
 	resp.Length = -1
-	if x.req.Verb == "watch" && success {
+	resp.Header.DelName("ETag") // of other bytes
+	if !success {
+		return x.convertRefusal(resp)
+	}
+	if x.req.Verb == "watch" {
 		if !x.watch.follows(x.answer) {
 			resp.Stream = func(w io.Writer) error { return x.convertWatch(w, x.answer.Body) }
 		}
-		return resp, nil
+		return x.watched(resp), nil
 	}
 	return x.convertDocument(resp)
 }
@@ -237,13 +224,11 @@ func (x *exchange) convertDocument(resp *front.Response) (*front.Response, error
 		if err := x.conv.Answer(&out, bytes.NewReader(head), x.vars()); err != nil {
 			return nil, err
 		}
-		resp.Stream, resp.Bytes = nil, out.Bytes()
-		return resp, nil
+		return x.written(resp, out.Bytes())
 	}
-	resp.Stream = func(w io.Writer) error {
+	return x.streamed(resp, func(w io.Writer) error {
 		return x.conv.Answer(w, io.MultiReader(bytes.NewReader(head), x.answer.Body), x.vars())
-	}
-	return resp, nil
+	})
 }
 
 func (x *exchange) convertedWarning() string {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 )
@@ -315,31 +314,6 @@ func TestWatchEventThatFails(t *testing.T) {
 	}
 }
 
-// A selector on a label that the policy renames would select the wrong objects.
-func TestSelectorOnRenamedLabel(t *testing.T) {
-	u := record(t, "a", "1.32.13", things, func(request) string {
-		return ok(`{"apiVersion":"acme.io/v1","kind":"ThingList","items":[]}`)
-	})
-	r := start(t, map[string]string{"things.yaml": strings.Replace(rules, "{path: spec.old, action: rename, targetPath: spec.new}",
-		`{path: 'metadata.labels["acme.io/tier"]', action: rename, targetPath: 'metadata.labels["acme.io/level"]'}
-        - {path: metadata.labels.plain, action: rename, targetPath: metadata.labels.simple}`, 1)}, nil, u)
-	f := func(method, selector string, code int) {
-		t.Helper()
-		u.forget()
-		got := r.do(method, "/apis/acme.io/v1beta1/namespaces/d/things?labelSelector="+url.QueryEscape(selector), "", "")
-		if got.code != code || (len(u.got()) > 0) != (code == 200) {
-			t.Errorf("%s of %s was answered %d and sent %d times, want %d: %s", method, selector, got.code, len(u.got()), code, got.body)
-		}
-	}
-
-	f("GET", "app=x", 200)
-	f("GET", "acme.io/tier=gold", 400)
-	f("DELETE", "app=x,acme.io/tier!=gold", 400)
-	f("GET", "plain", 400)
-	f("GET", "simple in (a,b)", 200)
-	f("GET", "a=$", 200) // for the server to refuse
-}
-
 // A single object that a program fails on is a Status, whatever its size.
 func TestLargeAnswerThatFails(t *testing.T) {
 	large := strings.Replace(newThing, `"n":`, `"x":"`+strings.Repeat("x", 600<<10)+`","n":`, 1)
@@ -393,5 +367,6 @@ func TestConvertedAccept(t *testing.T) {
 	f("application/vnd.kubernetes.protobuf, */*;q=0.5", 200, "application/json;q=0.5")
 	f("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", 200, "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
 	f("application/vnd.kubernetes.protobuf", 406, "")
-	f("application/yaml", 406, "")
+	f("application/yaml", 200, "application/json")
+	f("application/cbor", 406, "")
 }

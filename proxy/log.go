@@ -83,6 +83,10 @@ func loggable(err error) string {
 		return fmt.Sprintf("%v: cannot evaluate %s of policy %q; the client was told why", eval.Pos, eval.Role, eval.Policy)
 	}
 	var denied *deniedError
+	var strict *strictError
+	if errors.As(err, &strict) {
+		return strict.Error()
+	}
 	if errors.As(err, &denied) {
 		return fmt.Sprintf("denied by policy %q; the client was told why", denied.policy)
 	}

@@ -148,6 +148,9 @@ func (x *exchange) read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer x.answer.Body.Close()
+	if err := x.inflate(); err != nil {
+		return nil, err
+	}
 	object, err := io.ReadAll(io.LimitReader(x.answer.Body, x.s.cfg.MaxBody+1))
 	if err != nil {
 		return nil, err
@@ -180,6 +183,11 @@ func (x *exchange) patchFor(object, patch []byte) (diff []byte, conditional bool
 	after, err := x.conv.Object(nil, patched, convert.ToServer, x.vars())
 	if err != nil {
 		return nil, false, err
+	}
+	if x.conv.Preserves() && patchType(x.req.ContentType) != mergePatch { // which says itself what goes
+		if after, err = x.conv.Keep(after, object, x.vars()); err != nil {
+			return nil, false, err
+		}
 	}
 	if diff, err = convert.MergePatchDiff(before, after); err != nil {
 		return nil, false, err

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"github.com/mixed-version-proxy/mvp/engine"
+	"github.com/mixed-version-proxy/mvp/engine/convert"
 	"github.com/mixed-version-proxy/mvp/proxy/discovery"
 	"github.com/mixed-version-proxy/mvp/proxy/upstream"
 )
@@ -30,6 +31,9 @@ type state struct {
 	cluster engine.Cluster
 
 	openapi openAPI
+
+	// fields are the fields of the versions that conversions are between, where known.
+	fields map[convert.Version]fieldNames
 
 	// spread is what the servers serve unevenly, tally where requests are counted.
 	spread *spread

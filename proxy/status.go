@@ -197,6 +197,10 @@ func (x *exchange) statusBody(status *statusError) []byte {
 }
 
 func (x *exchange) details(status *statusError) *metav1.StatusDetails {
+	var strict *strictError
+	if errors.As(status.err, &strict) {
+		return strict.details(status.causes)
+	}
 	if !x.req.IsResource && status.retryAfter == 0 && len(status.causes) == 0 {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mixed-version-proxy/mvp/engine"
+	"github.com/mixed-version-proxy/mvp/engine/convert"
 	"github.com/mixed-version-proxy/mvp/proxy/upstream"
 )
 
@@ -192,6 +193,9 @@ func (st *state) partial(view *upstream.View, p *part, demand Demand) PartialRep
 func (st *state) conversions() []*engine.Conversion {
 	return slices.DeleteFunc(st.set.Conversions(), func(c *engine.Conversion) bool {
 		from, to := resourceOf(c.From), resourceOf(c.To)
+		if slices.ContainsFunc(c.Via, func(v convert.Version) bool { return len(st.known[resourceOf(v)]) > 0 }) {
+			return true // a shorter chain does
+		}
 		if c.When == engine.WhenAlways {
 			return len(st.known[to]) == 0
 		}

@@ -55,3 +55,22 @@ func TestFindResource(t *testing.T) {
 		t.Error("found a resource that Kubernetes does not have")
 	}
 }
+
+func TestUnknown(t *testing.T) {
+	f := func(group, version, kind, object, want string) {
+		t.Helper()
+		s, ok := Find(group, version, kind)
+		if !ok {
+			t.Fatalf("Find(%q, %q, %q) found nothing", group, version, kind)
+		}
+		if got := strings.Join(s.Unknown([]byte(object)), " "); got != want {
+			t.Errorf("of %s unknown are %q, want %q", object, got, want)
+		}
+	}
+
+	f("policy", "v1beta1", "PodDisruptionBudget", `{"apiVersion":"policy/v1beta1","kind":"X","metadata":{"name":"x","labels":{"a":"b"}},"spec":{"minAvailable":1}}`, "")
+	f("policy", "v1beta1", "PodDisruptionBudget", `{"spec":{"minAvailable":"50%","min":1},"x":{"y":1},"metadata":{"nam":1}}`, "spec.min x metadata.nam")
+	f("", "v1", "Pod", `{"spec":{"containers":[{"name":"a"},{"imag":"b"}]}}`, "spec.containers[1].imag")
+	f("", "v1", "Pod", `{"spec":{"containers":"no list"},"x":1}`, "") // the server says what is wrong with it
+	f("", "v1", "Pod", `{"spec":`, "")
+}

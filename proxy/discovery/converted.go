@@ -36,7 +36,7 @@ func (u *union) addConversions(conversions []Conversion) {
 
 // possible returns, sorted, the conversions whose target a server serves, at most
 // one for a resource, those with a target that is served now first. The target of
-// a conversion is never itself a converted resource: conversions do not chain.
+// a conversion is never itself a converted resource: a chain of conversions is one.
 func (u *union) possible(conversions []Conversion) []Conversion {
 	var now, stale []Conversion
 	for _, c := range sortedConversions(conversions) {
