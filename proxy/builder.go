@@ -30,6 +30,7 @@ func newBuilder(log *slog.Logger, docs *documents) *builder {
 }
 
 func (b *builder) build(set *engine.Set, view *upstream.View, previous *state) *state {
+	view = withoutDeleted(view)
 	st := &state{view: view, cluster: clusterOf(view)}
 	st.index()
 	st.spread = spreadOf(view, previous.spread)

@@ -76,7 +76,7 @@ func (r *reviewer) create(ctx context.Context, q review) error {
 	case <-ctx.Done():
 		return unavailable("cannot create a %s: %d reviews are under way already", q.kind, maxReviews)
 	}
-	servers := r.pool.View().Healthy(nil)
+	servers := r.pool.View().Usable(nil)
 	var failed error
 	for _, server := range servers[:min(len(servers), maxReviewServers)] {
 		document, err := server.Server.Post(ctx, q.path, question, maxReviewBytes)

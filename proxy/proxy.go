@@ -245,10 +245,8 @@ func (s *Server) Ready() error {
 	if st.merged == nil || st.merged.Empty() {
 		return errors.New("no kube-apiserver has said yet what it serves: " + reasons(s.cfg.Upstreams.View()))
 	}
-	for _, server := range st.view.Servers {
-		if server.Healthy {
-			return nil
-		}
+	if len(st.up) > 0 {
+		return nil
 	}
 	return errors.New("no kube-apiserver is healthy: " + reasons(st.view))
 }

@@ -44,8 +44,10 @@ type state struct {
 func (st *state) index() {
 	st.healthy = map[resource][]*upstream.State{}
 	st.known = map[resource][]*upstream.State{}
-	st.up = st.view.Healthy(nil)
+	st.up = st.view.Usable(nil)
+	usable := map[*upstream.State]bool{}
 	for _, server := range st.up {
+		usable[server] = true
 		st.skewed = st.skewed || minorRank(effectiveVersion(server)) != minorRank(effectiveVersion(st.up[0]))
 	}
 	for _, server := range st.view.Servers {
@@ -56,7 +58,7 @@ func (st *state) index() {
 				for k := range version.Resources {
 					key := resource{group.Name, version.Version, version.Resources[k].Resource}
 					st.known[key] = append(st.known[key], server)
-					if server.Healthy {
+					if usable[server] {
 						st.healthy[key] = append(st.healthy[key], server)
 					}
 				}

@@ -16,7 +16,7 @@ func TestWatchComesBackLater(t *testing.T) {
 	var down atomic.Bool
 	a.ready = func() string {
 		if down.Load() {
-			return respond(500, "text/plain", "[-]etcd failed: reason withheld\n")
+			return respond(500, "text/plain", "[-]shutdown failed: reason withheld\n")
 		}
 		return respond(200, "text/plain", "ok")
 	}

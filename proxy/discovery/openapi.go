@@ -11,7 +11,7 @@ import (
 type OpenAPISource struct {
 	Server    string            // as in [Source]
 	Version   string            // as in [Source]
-	Reachable bool              // an unreachable server's documents cannot be asked for and are not listed
+	Reachable bool              // an unreachable server's documents cannot be asked for now
 	Paths     map[string]string // "apis/apps/v1" to its serverRelativeURL
 }
 
@@ -29,31 +29,50 @@ type documentOf struct {
 	server, hash string
 }
 
-// MergeOpenAPI returns the index of all documents that can be had. own has the
-// documents that the proxy answers itself, each with its [Hash]: those of
-// converted group versions. A document that a reachable server has wins over an
-// own one. Of several servers the newest one's hash is listed.
+// MergeOpenAPI returns the index of all documents. own has the documents that the proxy
+// answers itself, each with its [Hash]: those of converted group versions. A document
+// that a reachable server has wins over an own one, and that over one that only
+// unreachable servers have, which is listed as discovery lists its kinds, though it cannot
+// be had now. Of several servers the newest one's hash is listed.
 func MergeOpenAPI(sources []OpenAPISource, own map[string]string) *OpenAPIIndex {
 	sources = slices.Clone(sources)
 	slices.SortStableFunc(sources, func(a, b OpenAPISource) int {
 		return compareServers(a.Version, a.Server, b.Version, b.Server)
 	})
 	x := &OpenAPIIndex{servers: map[string][]documentOf{}, own: map[string]string{}}
-	for _, s := range sources {
-		if !s.Reachable {
-			continue
-		}
-		for path, link := range s.Paths {
-			x.servers[path] = append(x.servers[path], documentOf{s.Server, hashOf(link)})
-		}
-	}
+	x.add(sources, true)
 	for path, hash := range own {
 		if len(x.servers[path]) == 0 {
 			x.own[path] = hash
 		}
 	}
+	x.add(sources, false)
 	x.render()
 	return x
+}
+
+// add lists the documents of the sources that are reachable, or of those that are not
+// as far as nothing else is listed.
+func (x *OpenAPIIndex) add(sources []OpenAPISource, reachable bool) {
+	listed := map[string]bool{}
+	if !reachable {
+		for path := range x.servers {
+			listed[path] = true
+		}
+		for path := range x.own {
+			listed[path] = true
+		}
+	}
+	for _, s := range sources {
+		if s.Reachable != reachable {
+			continue
+		}
+		for path, link := range s.Paths {
+			if !listed[path] {
+				x.servers[path] = append(x.servers[path], documentOf{s.Server, hashOf(link)})
+			}
+		}
+	}
 }
 
 // hashOf returns the hash in a serverRelativeURL, "" if there is none.

@@ -18,7 +18,11 @@ func TestMergeOpenAPI(t *testing.T) {
 			"api/v1":       "https://elsewhere.example/openapi/v3/api/v1?hash=B1",
 			"apis/apps/v1": "/openapi/v3/apis/apps/v1?hash=SAME",
 		}},
-		{Server: "c", Version: "v1.33.0", Paths: map[string]string{"apis/away/v1": "/openapi/v3/apis/away/v1?hash=C"}},
+		{Server: "c", Version: "v1.33.0", Paths: map[string]string{ // which is away
+			"apis/away/v1":        "/openapi/v3/apis/away/v1?hash=C",
+			"apis/apps/v1":        "/openapi/v3/apis/apps/v1?hash=C",
+			"apis/policy/v1beta1": "/openapi/v3/apis/policy/v1beta1?hash=C",
+		}},
 	}, map[string]string{
 		"apis/policy/v1beta1":                       "OWN",
 		"apis/flowcontrol.apiserver.k8s.io/v1beta3": "OWN",
@@ -27,6 +31,7 @@ func TestMergeOpenAPI(t *testing.T) {
 	want := `{"paths":{` +
 		`"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1?hash=B1"},` +
 		`"apis/apps/v1":{"serverRelativeURL":"/openapi/v3/apis/apps/v1?hash=SAME"},` +
+		`"apis/away/v1":{"serverRelativeURL":"/openapi/v3/apis/away/v1?hash=C"},` +
 		`"apis/flowcontrol.apiserver.k8s.io/v1beta3":{"serverRelativeURL":"/openapi/v3/apis/flowcontrol.apiserver.k8s.io/v1beta3?hash=A3"},` +
 		`"apis/policy/v1beta1":{"serverRelativeURL":"/openapi/v3/apis/policy/v1beta1?hash=OWN"},` +
 		`"version":{"serverRelativeURL":"/openapi/v3/version"}}}`
@@ -49,7 +54,7 @@ func TestMergeOpenAPI(t *testing.T) {
 	servers("api/v1", "A1", "a")
 	servers("apis/apps/v1", "SAME", "b", "a")
 	servers("apis/flowcontrol.apiserver.k8s.io/v1beta3", "A3", "a")
-	servers("apis/away/v1", "C")
+	servers("apis/away/v1", "C", "c")
 	servers("apis/policy/v1beta1", "OWN")
 
 	if hash, ok := x.Own("apis/policy/v1beta1"); !ok || hash != "OWN" {

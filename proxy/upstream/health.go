@@ -40,6 +40,7 @@ type member struct {
 
 	instances atomic.Pointer[[]string] // proxies that it is or has behind it
 
+	away      atomic.Bool // a connection failed since the server was last well
 	told      atomic.Bool // the log has said whether the server is healthy
 	failures  int         // of probes in a row; watchHealth's
 	discovery discovery
@@ -94,7 +95,7 @@ func (m *member) probe(ctx context.Context) {
 		return
 	}
 	if reason := m.leadsBack(doc); reason != "" {
-		m.markDown(reason, start)
+		m.markDown(reason, start, false)
 		m.firstRoundDone()
 		return
 	}
@@ -106,7 +107,7 @@ func (m *member) probe(ctx context.Context) {
 	m.failures++
 	reason, certain := unhealthyReason(doc, err)
 	if certain || m.failures >= failuresToUnhealthy {
-		m.markDown(reason, start)
+		m.markDown(reason, start, m.answers(doc, err))
 		m.firstRoundDone()
 		return
 	}
@@ -143,6 +144,7 @@ func unhealthyReason(doc *Document, err error) (reason string, certain bool) {
 // it no longer has.
 func (m *member) markUp(ctx context.Context, when time.Time, took time.Duration) {
 	m.failures = 0
+	m.away.Store(false)
 	fresh := false
 	if !m.state().Healthy || m.server.Doubtful() {
 		fresh = m.catchUp(ctx)
@@ -154,7 +156,7 @@ func (m *member) markUp(ctx context.Context, when time.Time, took time.Duration)
 	m.update(func(s *State) bool {
 		cameUp = !s.Healthy
 		s.Stale = s.Stale && !fresh
-		s.Healthy, s.Reason, s.LastProbe = true, "", when
+		s.Healthy, s.Reason, s.LastProbe, s.Answering = true, "", when, false
 		if cameUp {
 			s.Since = time.Now()
 		}
@@ -174,12 +176,30 @@ func (m *member) catchUp(ctx context.Context) bool {
 	return m.discover(ctx)
 }
 
+// answers reports whether a server whose probe failed answers requests all the same, as
+// far as anyone can tell: MVP's own credential has expired, the server or its etcd is
+// slow. It does not if it says that it shuts down, or has not been well since it was
+// away, since then it may be starting.
+func (m *member) answers(doc *Document, err error) bool {
+	var e *Error
+	if errors.As(err, &e) && !e.Timeout {
+		m.away.Store(true)
+	}
+	switch {
+	case m.away.Load():
+		return false
+	case err != nil:
+		return e != nil && e.Timeout && e.Op == OpReadHead
+	}
+	return !strings.Contains(string(doc.Body), "[-]shutdown")
+}
+
 // markDown makes the server unhealthy. A zero when is not a probe's.
-func (m *member) markDown(reason string, when time.Time) (wentDown bool) {
+func (m *member) markDown(reason string, when time.Time, answering bool) (wentDown bool) {
 	here := m.update(func(s *State) bool {
 		wentDown = s.Healthy
-		changed := wentDown || s.Reason != reason
-		s.Healthy, s.Reason, s.Stale = false, reason, s.Synced
+		changed := wentDown || s.Reason != reason || s.Answering != answering
+		s.Healthy, s.Reason, s.Stale, s.Answering = false, reason, s.Synced, answering
 		if wentDown || s.Since.IsZero() {
 			s.Since = time.Now()
 		}
@@ -200,7 +220,8 @@ func (m *member) markDown(reason string, when time.Time) (wentDown bool) {
 // dialFailed takes a request's failure to connect as a probe's, and has the server
 // probed at once, in case it was a chance.
 func (m *member) dialFailed(err error) {
-	if m.markDown(fmt.Sprintf("cannot %s: %v", OpDial, err), time.Time{}) {
+	m.away.Store(true)
+	if m.markDown(fmt.Sprintf("cannot %s: %v", OpDial, err), time.Time{}, false) {
 		wake(m.probeNow)
 	}
 }

@@ -155,7 +155,7 @@ func TestPassiveMark(t *testing.T) {
 	p := runPool(t, nil, f)
 	m := p.members[0]
 	changed := p.View().Generation
-	if !m.markDown("a test", m.state().LastProbe) || p.View().Generation == changed {
+	if !m.markDown("a test", m.state().LastProbe, false) || p.View().Generation == changed {
 		t.Error("the mark changed nothing")
 	}
 	eventually(t, "the next probe tells", func() bool { return p.View().Servers[0].Healthy })

@@ -32,6 +32,11 @@ type State struct {
 	Healthy bool
 	Reason  string
 
+	// Answering says of a server that is not healthy that it answers requests all the
+	// same, as far as can be told: it was healthy, has not been away since, and does
+	// not say that it shuts down.
+	Answering bool
+
 	// Synced says that what the server serves is known. Stale says that the last
 	// poll failed, so that what is known may be old.
 	Synced, Stale bool
@@ -136,6 +141,23 @@ func (s *State) ServesVerb(group, version, resource, subresource, verb string) b
 func (v *View) Healthy(dst []*State) []*State {
 	for _, s := range v.Servers {
 		if s.Healthy {
+			dst = append(dst, s)
+		}
+	}
+	return dst
+}
+
+// Usable appends the servers to dst that requests go to: the healthy ones, or, if there
+// is none, those that answer all the same. When all fail their probes at once, it is
+// more likely that MVP's credential has expired, or that their etcd is slow, than that
+// none of them can answer anything.
+func (v *View) Usable(dst []*State) []*State {
+	healthy := v.Healthy(dst)
+	if len(healthy) > len(dst) {
+		return healthy
+	}
+	for _, s := range v.Servers {
+		if s.Answering {
 			dst = append(dst, s)
 		}
 	}
