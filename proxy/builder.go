@@ -31,7 +31,7 @@ func newBuilder(log *slog.Logger, docs *documents) *builder {
 
 func (b *builder) build(set *engine.Set, view *upstream.View, previous *state) *state {
 	view = withoutDeleted(view)
-	st := &state{view: view, cluster: clusterOf(view)}
+	st := &state{view: view, replaced: make(chan struct{}), cluster: clusterOf(view)}
 	st.index()
 	st.spread = spreadOf(view, previous.spread)
 	conversions := conversionsOf(set)

@@ -130,7 +130,7 @@ func New(cfg Config) (*Server, error) {
 	s.v2 = newOpenAPIV2(cfg.Log)
 	s.bodies.limit = cfg.MaxHeldBodies
 	s.alive.ended, s.alive.hung = s.endStreamsOf, cmp.Or(cfg.HungTime, DefaultHungTime)
-	s.state.Store(&state{set: cfg.Policies(), view: cfg.Upstreams.View()})
+	s.state.Store(&state{set: cfg.Policies(), view: cfg.Upstreams.View(), replaced: make(chan struct{})})
 	m, err := newMetrics(cfg.Metrics, collector{s})
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (s *Server) Run(ctx context.Context) error {
 			next := s.builder.build(live, view, s.state.Load())
 			next.alive = s.alive.update(view)
 			next.tally = s.tallies.update(next)
-			s.state.Store(next)
+			close(s.state.Swap(next).replaced)
 			s.alive.endRemoved()
 			s.v2.want(view, derivedV2(next, conversionsOf(live)))
 		}

@@ -91,6 +91,10 @@ func (s *saying) says(message string) bool {
 // refused finds out whether the answer is a refusal; nil: it is the client's.
 func (x *exchange) refused() *refusedError {
 	switch x.answer.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		if !x.server.Server.Doubtful() {
+			return nil
+		}
 	case http.StatusNotFound, http.StatusUnsupportedMediaType, http.StatusTooManyRequests,
 		http.StatusInternalServerError, http.StatusServiceUnavailable:
 	default:
@@ -110,6 +114,9 @@ func (x *exchange) refused() *refusedError {
 func (x *exchange) whyRefused() string {
 	if x.answer.Status == http.StatusUnsupportedMediaType {
 		return x.whyUnsupported()
+	}
+	if x.answer.Status == http.StatusUnauthorized || x.answer.Status == http.StatusForbidden {
+		return x.whyForbidden()
 	}
 	contentType := x.answer.Header.Get("Content-Type")
 	plain := strings.HasPrefix(contentType, "text/plain")
@@ -133,6 +140,15 @@ func (x *exchange) whyRefused() string {
 		}
 	}
 	return ""
+}
+
+// whyForbidden takes a request away from a server that may have been started a moment
+// ago, and does not know yet who may do what. Nobody's request is executed before that.
+func (x *exchange) whyForbidden() string {
+	if _, ok := x.peekAnswer(); !ok {
+		return ""
+	}
+	return refusedStarting
 }
 
 // whyUnsupported takes a write in a binary form to another server where there is one

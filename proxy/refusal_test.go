@@ -305,3 +305,43 @@ func TestRefusalOfAConvertedRequest(t *testing.T) {
 		u.only()
 	}
 }
+
+// A server whose connections broke off may have been started anew a moment ago, and not
+// know yet who may do what: what it forbids then, another one is asked. A server that has
+// been up all the time means it.
+func TestForbiddenByAServerInDoubt(t *testing.T) {
+	forbidden := respond(403, "application/json", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
+	var restarted, holding atomic.Bool
+	hold := make(chan struct{})
+	a := record(t, "a", "1.32.13", pods, func(request) string {
+		if restarted.Load() {
+			return forbidden
+		}
+		return ok(`"a"`)
+	})
+	a.ready = func() string {
+		if holding.Load() {
+			<-hold
+		}
+		return respond(200, "text/plain", "ok")
+	}
+	b := record(t, "b", "1.32.13", pods, func(request) string { return ok(`"b"`) })
+	r := start(t, nil, nil, a, b)
+	t.Cleanup(func() { close(hold) })
+	caller := ""
+	r.eventually("a caller that a answers", func() bool {
+		caller = fmt.Sprintf("Bearer %d", len(a.got())+len(b.got()))
+		return r.do("GET", pod, "", "", "Authorization", caller).body == `"a"`
+	})
+	restarted.Store(true)
+	if got := r.do("GET", pod, "", "", "Authorization", caller); got.code != 403 {
+		t.Fatalf("of a server without a doubt: %d", got.code)
+	}
+	holding.Store(true) // so that the doubt stays
+	a.hangUp()
+	for _, method := range []string{"GET", "POST", "DELETE"} {
+		if got := r.do(method, pod, "", "", "Authorization", caller); got.code != 200 || got.body != `"b"` {
+			t.Errorf("%s of a server in doubt: %d %s", method, got.code, got.body)
+		}
+	}
+}

@@ -3,6 +3,8 @@ package proxy
 import (
 	"errors"
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/mixed-version-proxy/mvp/proxy/front"
 	"github.com/mixed-version-proxy/mvp/proxy/upstream"
@@ -29,6 +31,44 @@ func (x *exchange) again(err error) bool {
 		return true
 	}
 	return !up.Timeout && x.reads()
+}
+
+// awaitServerTime is how long a request waits when there is no server to ask: where the
+// last one is lost just before the next one is known to be back, that is a moment.
+const awaitServerTime = time.Second
+
+// awaitServer waits until there is a server that takes requests and has not failed this
+// one, or has come back since. It reports whether the request may take its steps again.
+func (x *exchange) awaitServer() bool {
+	if x.refusal != nil || !x.body.repeatable() {
+		return false
+	}
+	if x.waitUntil.IsZero() {
+		x.waitUntil = time.Now().Add(awaitServerTime)
+	}
+	timer := time.NewTimer(time.Until(x.waitUntil))
+	defer timer.Stop()
+	for time.Now().Before(x.waitUntil) {
+		st := x.s.state.Load()
+		failed := slices.DeleteFunc(slices.Clone(x.failed), func(f *upstream.State) bool { return !stillUp(st.up, f) })
+		if len(st.up) > len(failed) {
+			x.st, x.failed = st, failed
+			return true
+		}
+		select {
+		case <-st.replaced:
+		case <-timer.C:
+			return false
+		case <-x.ctx.Done():
+			return false
+		}
+	}
+	return false
+}
+
+// stillUp reports whether up has the server as it was: it has not been down since.
+func stillUp(up []*upstream.State, server *upstream.State) bool {
+	return slices.ContainsFunc(up, func(s *upstream.State) bool { return s.Name == server.Name && s.Since.Equal(server.Since) })
 }
 
 // reads reports whether the request changes nothing wherever it is executed. A GET

@@ -92,12 +92,15 @@ func (x *exchange) reachable(servers []*upstream.State) []*upstream.State {
 	})
 }
 
+// errNoServer is the answer when there is nobody to ask.
+var errNoServer = unavailable("no kube-apiserver behind the proxy is healthy; see /upstreams of its admin listener for the reasons")
+
 // capable gives the servers that take requests now and serve what is asked. When
 // none ever served it, any server answers, with its own 404.
 func (x *exchange) capable() ([]*upstream.State, error) {
 	healthy := x.reachable(x.st.up)
 	if len(healthy) == 0 {
-		return nil, unavailable("no kube-apiserver behind the proxy is healthy; see /upstreams of its admin listener for the reasons")
+		return nil, errNoServer
 	}
 	if !x.req.IsResource {
 		return x.capableOfPath(healthy)

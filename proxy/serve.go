@@ -44,13 +44,14 @@ type exchange struct {
 	judged   *tally             // of the policies that decided; the state may be a newer one
 	conv     *engine.Conversion // nil: the request is not converted
 
-	server   *upstream.State   // that answers
-	failed   []*upstream.State // that could not be reached for this request, or refused it
-	refusal  *refusedError     // the best of theirs; nil: none refused it
-	answer   *upstream.Response
-	held     heldAnswer // the beginning of answer's body
-	warnings []string
-	skew     string // one more warning, of a write that succeeds; "" for none
+	server    *upstream.State   // that answers
+	waitUntil time.Time         // for a server, once there was none
+	failed    []*upstream.State // that could not be reached for this request, or refused it
+	refusal   *refusedError     // the best of theirs; nil: none refused it
+	answer    *upstream.Response
+	held      heldAnswer // the beginning of answer's body
+	warnings  []string
+	skew      string // one more warning, of a write that succeeds; "" for none
 
 	ending ender  // of a stream, when the proxy shuts down
 	watch  *watch // nil: the request is none, or passes as it comes
@@ -127,6 +128,10 @@ func (x *exchange) exchange() (*front.Response, error) {
 		resp, err := x.attempt()
 		if err == nil {
 			return resp, nil
+		}
+		if errors.Is(err, errNoServer) && x.awaitServer() {
+			attempt = 0
+			continue
 		}
 		if attempt == maxAttempts || !x.again(err) {
 			return x.lastWord(err)

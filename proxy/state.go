@@ -17,6 +17,8 @@ type state struct {
 	view   *upstream.View
 	merged *discovery.Merged
 
+	replaced chan struct{} // closed when there is a newer state
+
 	// up are the servers that take requests now; healthy those of them that serve a
 	// resource; known those that serve it as far as anyone remembers.
 	up             []*upstream.State

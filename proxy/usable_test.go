@@ -45,3 +45,40 @@ func TestNoneHealthyButAnswering(t *testing.T) {
 		t.Errorf("not ready: %v", err)
 	}
 }
+
+// The last server is lost at the moment in which another comes back: what nobody can
+// have executed waits for that.
+func TestOneLostAsAnotherComes(t *testing.T) {
+	a, b := record(t, "a", "1.32.13", pods, nil), record(t, "b", "1.32.13", pods, nil)
+	var away atomic.Bool
+	a.ready = func() string {
+		if away.Load() {
+			return "HTTP/1.1 nothing\r\n\r\n"
+		}
+		return respond(200, "text/plain", "ok")
+	}
+	r := start(t, nil, nil, a, b)
+	away.Store(true)
+	r.eventually("a is down", func() bool { return !r.pool.View().Servers[0].Healthy })
+	r.eventually("b has the requests", func() bool {
+		before := len(a.got())
+		r.do("GET", "/api/v1/namespaces/d/pods", "", "")
+		return len(a.got()) == before
+	})
+	a.forget()
+	b.listener.Close()
+	b.hangUp()
+	answers := make(chan answer, 2)
+	go func() { answers <- r.do("POST", "/api/v1/namespaces/d/pods", "application/json", "{}") }()
+	go func() { answers <- r.do("GET", "/api/v1/namespaces/d/pods", "", "") }()
+	r.eventually("b is down", func() bool { return !r.pool.View().Servers[1].Healthy })
+	away.Store(false)
+	for range 2 {
+		if got := <-answers; got.code != 200 {
+			t.Errorf("answered %d %s", got.code, got.body)
+		}
+	}
+	if n := len(a.got()); n != 2 {
+		t.Errorf("a got %d requests, want 2", n)
+	}
+}

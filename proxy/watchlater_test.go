@@ -2,7 +2,6 @@ package proxy_test
 
 import (
 	"encoding/json"
-	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,15 +12,9 @@ import (
 // everything anew.
 func TestWatchComesBackLater(t *testing.T) {
 	a := record(t, "a", "1.32.13", pods, nil)
-	var down atomic.Bool
-	a.ready = func() string {
-		if down.Load() {
-			return respond(500, "text/plain", "[-]shutdown failed: reason withheld\n")
-		}
-		return respond(200, "text/plain", "ok")
-	}
 	r := start(t, nil, nil, a)
-	down.Store(true)
+	a.listener.Close()
+	a.hangUp()
 	r.eventually("the server is down", func() bool { return r.do("GET", "/api/v1/pods", "", "").code == 503 })
 	for target, want := range map[string]struct {
 		code   int

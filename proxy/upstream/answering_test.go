@@ -17,7 +17,7 @@ func TestAnswering(t *testing.T) {
 		"overloaded":                     {"429 Too many requests", true},
 		"etcd is slow":                   {"500 [-]etcd failed: reason withheld\n", true},
 		"moved":                          {"302 elsewhere", true},
-		"it shuts down":                  {"500 [-]etcd failed: reason withheld\n[-]shutdown failed: reason withheld\n", false},
+		"it shuts down":                  {"500 [-]etcd failed: reason withheld\n[-]shutdown failed: reason withheld\n", true},
 		"broken off":                     {"hang up", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -178,8 +178,8 @@ func (m *member) catchUp(ctx context.Context) bool {
 
 // answers reports whether a server whose probe failed answers requests all the same, as
 // far as anyone can tell: MVP's own credential has expired, the server or its etcd is
-// slow. It does not if it says that it shuts down, or has not been well since it was
-// away, since then it may be starting.
+// slow, or it shuts down and still serves for its --shutdown-delay-duration. It does not
+// if it has not been well since it was away, since then it may be starting.
 func (m *member) answers(doc *Document, err error) bool {
 	var e *Error
 	if errors.As(err, &e) && !e.Timeout {
@@ -191,7 +191,7 @@ func (m *member) answers(doc *Document, err error) bool {
 	case err != nil:
 		return e != nil && e.Timeout && e.Op == OpReadHead
 	}
-	return !strings.Contains(string(doc.Body), "[-]shutdown")
+	return true
 }
 
 // markDown makes the server unhealthy. A zero when is not a probe's.
@@ -213,6 +213,7 @@ func (m *member) markDown(reason string, when time.Time, answering bool) (wentDo
 	}
 	if wentDown {
 		wake(m.detailsNow) // its watches end
+		m.pool.probeDown()
 	}
 	return wentDown
 }

@@ -136,6 +136,20 @@ func (m *member) stop() {
 	m.server.idle.close()
 }
 
+// probeDown has the servers that are not healthy probed now: when one is lost, another
+// may have come back since its last probe.
+func (p *Pool) probeDown() {
+	down := map[*Server]bool{}
+	for _, s := range p.View().Servers {
+		down[s.Server] = !s.Healthy
+	}
+	for _, m := range p.current() {
+		if down[m.server] {
+			wake(m.probeNow)
+		}
+	}
+}
+
 // unknown is the state of a server of which nothing is known.
 func (m *member) unknown(reason string) *State {
 	return &State{Server: m.server, Name: m.server.end.name, URL: m.server.end.url, Reason: reason}

@@ -25,12 +25,12 @@ func (s *Server) ProbeNow() {
 // closedIdle tells that the server has closed a connection on which nothing was under
 // way, as one does that shuts down or has been restarted, perhaps as another version.
 func (s *Server) closedIdle() {
-	s.ProbeNow()
+	s.broke()
 	s.NoticeGone()
 }
 
-// broke tells that a connection broke off while the server had a request on it. One
-// that is killed breaks off all of them, and may be back as another version, or not
+// broke tells that a connection broke off, or was closed while it waited for reuse. A
+// server that is killed breaks off all of them, and may be back as another version, or not
 // ready for anything yet, before a probe was due: until one has said that it is well,
 // the server is in doubt.
 func (s *Server) broke() {

@@ -33,8 +33,7 @@ type State struct {
 	Reason  string
 
 	// Answering says of a server that is not healthy that it answers requests all the
-	// same, as far as can be told: it was healthy, has not been away since, and does
-	// not say that it shuts down.
+	// same, as far as can be told: it was healthy, and has not been away since.
 	Answering bool
 
 	// Synced says that what the server serves is known. Stale says that the last
@@ -148,9 +147,9 @@ func (v *View) Healthy(dst []*State) []*State {
 }
 
 // Usable appends the servers to dst that requests go to: the healthy ones, or, if there
-// is none, those that answer all the same. When all fail their probes at once, it is
-// more likely that MVP's credential has expired, or that their etcd is slow, than that
-// none of them can answer anything.
+// is none, those that answer all the same. When all fail their probes at once, MVP's
+// credential may have expired, or their etcd may be slow, or the last one shuts down and
+// serves on for a while.
 func (v *View) Usable(dst []*State) []*State {
 	healthy := v.Healthy(dst)
 	if len(healthy) > len(dst) {
