@@ -122,8 +122,14 @@ func (c *client) want(code int, method, target, body string, headers ...string) 
 // equal compares the JSON of two values.
 func equal(t *testing.T, what string, got, want any) {
 	t.Helper()
-	g, _ := json.Marshal(got)
-	w, _ := json.Marshal(want)
+	g, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if string(g) != string(w) {
 		t.Errorf("%s:\n got %s\nwant %s", what, g, w)
 	}

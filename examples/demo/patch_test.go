@@ -98,11 +98,11 @@ spec:
 	// What its only owner no longer applies goes.
 	gone := older.want(200, "PATCH", deployments+"/d?fieldManager=one", strings.Replace(first, `{name: a, image: "a:1"}`, "", 1), applyPatch)
 	equal(t, "images without the first", images(gone), []any{"b:2"})
-	var managers []any
+	managers := map[string]any{} // their order is that of the seconds in which they last wrote
 	for _, m := range gone.get("metadata.managedFields").([]any) {
-		managers = append(managers, m.(map[string]any)["manager"], m.(map[string]any)["operation"])
+		managers[m.(map[string]any)["manager"].(string)] = m.(map[string]any)["operation"]
 	}
-	equal(t, "managers", managers, []any{"one", "Apply", "three", "Apply", "two", "Apply"})
+	equal(t, "managers", managers, map[string]any{"one": "Apply", "three": "Apply", "two": "Apply"})
 }
 
 func TestServerSideApplyRefused(t *testing.T) {
