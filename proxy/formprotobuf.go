@@ -38,8 +38,12 @@ var metaKinds = func() *runtime.Scheme {
 	return kinds
 }()
 
-// newMessage is an empty object of a kind; nil for one that has no form in protobuf.
+// newMessage is an empty object of a kind; nil for one that has no form in protobuf, as
+// nothing has that does not say what it is.
 func newMessage(apiVersion, kind string) message {
+	if apiVersion == "" || kind == "" {
+		return nil
+	}
 	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
 	object, err := scheme.Scheme.New(gvk)
 	if err != nil {

@@ -181,6 +181,7 @@ func FuzzProtobufOf(f *testing.F) {
 	f.Add([]byte(`{"kind":"PodDisruptionBudget","apiVersion":"policy/v1beta1","metadata":{"name":"a"},"spec":{"minAvailable":"10%"}}`))
 	f.Add([]byte(`{"kind":"PodList","apiVersion":"v1","items":[{"spec":{"containers":[{"resources":{"limits":{"cpu":"1e3"}}}]}},null]}`))
 	f.Add([]byte(`{"kind":"Status","apiVersion":"v1","details":{"causes":[{}]}}`))
+	f.Add([]byte(`{"kind":"Status"}`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		encoded, err := protobufOf(doc)
 		if err != nil || encoded == nil {
