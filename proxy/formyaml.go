@@ -70,13 +70,22 @@ func (y *yamlWriter) value(indent int, member bool, depth int) error {
 	return inside(err)
 }
 
+// maxPlainKey is the length in bytes from which on a key is said to be one ("? key"):
+// YAML knows one by the colon behind it within 1024 characters only.
+const maxPlainKey = 512
+
 func (y *yamlWriter) mapping(indent, depth int) error {
 	for y.in.More() {
 		key, err := y.in.Token()
 		if err != nil {
 			return inside(err)
 		}
-		y.line(indent, scalarYAML(key)+":")
+		text := scalarYAML(key)
+		if len(text) > maxPlainKey {
+			y.line(indent, "? "+text+"\n")
+			text = ""
+		}
+		y.line(indent, text+":")
 		if err := y.value(indent, true, depth); err != nil {
 			return err
 		}

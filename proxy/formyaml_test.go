@@ -49,6 +49,7 @@ func FuzzYAMLString(f *testing.F) {
 	for _, s := range []string{"", "yes", "1_000", "0o7", "12:30:45", "a\u0085b", "\U0001f600", "- ", "key: value", "\ufffe", "a\\\"b\r\n"} {
 		f.Add(s)
 	}
+	f.Add(strings.Repeat("a\x00", 1000))
 	f.Fuzz(func(t *testing.T, s string) {
 		doc, err := json.Marshal(map[string][]string{s: {s, s}})
 		if err != nil {
