@@ -100,7 +100,7 @@ func (l *traffic) page() {
 			if options.Continue = list.GetContinue(); options.Continue == "" {
 				break
 			}
-			time.Sleep(pagePause)
+			time.Sleep(pagePause) // the pace of the load, nothing waits for it
 		}
 		if len(seen) != paged {
 			l.fail(client, "a list had %d objects of %d", len(seen), paged)

@@ -64,7 +64,7 @@ func TestStatusOfDemo(t *testing.T) {
 
 	// The last step of the demo stopped a server, which may take a moment to be back.
 	code, stdout, stderr := runStatus(t, "--admin", admin)
-	for deadline := time.Now().Add(20 * time.Second); strings.Contains(stdout, "Unhealthy") && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); strings.Contains(stdout, "Unhealthy") && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // the command tells when asked
 		code, stdout, stderr = runStatus(t, "--admin", admin)
 	}
 	if code != exitOK || stderr != "" {

@@ -167,7 +167,7 @@ func testControllerManager(t *testing.T, c *controlplane.ControlPlane) {
 		if time.Now().After(deadline) {
 			t.Fatalf("namespace default has no service account; see %s", manager.Log)
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) // another process tells only when asked
 	}
 	must(t, c.KillControllerManager(t.Context()))
 	if again, err := c.ControllerManager(); err != nil || again.PID != 0 {
