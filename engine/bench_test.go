@@ -76,3 +76,54 @@ func BenchmarkParseRequest(b *testing.B) {
 		})
 	}
 }
+
+// scale are how many policies a cluster may have.
+var scale = []int{1, 100, 10_000}
+
+// policiesForPods returns n policies of which one is about pods in the namespace web;
+// half of the others are about pods elsewhere.
+func policiesForPods(n int) []Policy {
+	policies := []Policy{{Name: "z", Match: textOf("request.verb == 'get' && request.resource == 'pods' && request.namespace == 'web' && !request.name.startsWith('x')"), Warn: textOf("'a'")}}
+	for i := 1; i < n; i++ {
+		code := fmt.Sprintf("request.resource == 'things%d' && request.verb in ['create', 'update'] && object.spec.a == 1", i)
+		if i%2 == 0 {
+			code = fmt.Sprintf("request.resource == 'pods' && request.namespace == 'ns-%d' && request.verb != 'get'", i)
+		}
+		policies = append(policies, Policy{Name: fmt.Sprintf("%05d", i), Match: textOf(code), Deny: textOf("'no'")})
+	}
+	return policies
+}
+
+// BenchmarkPolicies decides on a request that one policy is about, and on one that
+// none is, in a set of n.
+func BenchmarkPolicies(b *testing.B) {
+	for _, n := range scale {
+		set := mustCompile(b, policiesForPods(n)...)
+		for _, tt := range []struct{ name, target string }{
+			{"one applies", "/api/v1/namespaces/web/pods/a"}, {"none applies", "/api/v1/namespaces/other/pods/a"},
+		} {
+			b.Run(fmt.Sprintf("%s/policies=%d", tt.name, n), func(b *testing.B) {
+				in := &Input{Request: mustParse(b, "GET", tt.target)}
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := set.Decide(in); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkCompile compiles n policies, of two expressions each.
+func BenchmarkCompile(b *testing.B) {
+	for _, n := range scale {
+		b.Run(fmt.Sprintf("policies=%d", n), func(b *testing.B) {
+			policies := policiesForPods(n)
+			b.ReportAllocs()
+			for b.Loop() {
+				mustCompile(b, policies...)
+			}
+		})
+	}
+}

@@ -98,6 +98,7 @@ func libraries() []cel.EnvOption {
 		library.CIDR(),
 		library.Format(),
 		library.SemverLib(library.SemverVersion(1)),
+		shareFunction(),
 	}
 }
 
@@ -134,11 +135,12 @@ var requestVariables = []variable{
 	{"request.subresource", cel.StringType},
 	{"request.namespace", cel.StringType},
 	{"request.name", cel.StringType},
-	{"request.query", cel.MapType(cel.StringType, cel.ListType(cel.StringType))},
 	{"request.userAgent", cel.StringType},
 	{"request.contentType", cel.StringType},
 	{"request.fieldManager", cel.StringType},
+	{"request.query", cel.MapType(cel.StringType, cel.ListType(cel.StringType))},
 	{"request.dryRun", cel.BoolType},
+	{"request.caller", cel.StringType},
 	{"user.name", cel.StringType},
 	{"user.uid", cel.StringType},
 	{"user.groups", cel.ListType(cel.StringType)},

@@ -24,8 +24,7 @@ func addChains(policies []*policy) {
 	}
 }
 
-// chain composes c with the conversions that follow it, the shortest first. It
-// ends where one cannot be composed with the next.
+// chain composes c with the conversions that follow it, the shortest first.
 func chain(c *Conversion, next map[gvr]*Conversion) (further []*Conversion) {
 	seen := map[gvr]bool{gvrOf(c.From): true}
 	for len(further) < maxChain-1 {
@@ -35,9 +34,6 @@ func chain(c *Conversion, next map[gvr]*Conversion) (further []*Conversion) {
 			break
 		}
 		converter := convert.Compose(c.Converter, link.Converter)
-		if converter == nil {
-			break
-		}
 		longer := *c
 		longer.Converter = converter
 		longer.From, longer.To = converter.Versions()

@@ -43,7 +43,7 @@ func TestChains(t *testing.T) {
 		{"a ring", []Policy{named("a", "v1", "v2", ""), named("b", "v2", "v3", ""), named("c", "v3", "v1", "")}, "v3", "v1 v2 v3"},
 		{"the second is for some requests only", []Policy{named("a", "v1", "v2", ""), named("b", "v2", "v3", "request.verb == 'get'")}, "v3", "v1 v2"},
 		{"the second only looks", []Policy{named("a", "v1", "v2", ""), audited}, "v3", "v1 v2"},
-		{"a program before rules", []Policy{programmed, named("b", "v2", "v3", "")}, "v3", "v1 v2"},
+		{"a program before rules", []Policy{programmed, named("b", "v2", "v3", "")}, "v3", "v1 v2 v3"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

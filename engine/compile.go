@@ -3,8 +3,11 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/google/cel-go/cel"
 
@@ -20,10 +23,12 @@ type policy struct {
 	match, route, deny, warn *expr
 	conversion               *Conversion
 	prefer                   *Preference
+
+	pins pins // of the requests that it is about
 }
 
 // Compile makes a set of policies, which apply in the order of their names (see
-// [Policy.Name]), the shipped ones after all of the user's. The error is a [source.Errors] with all
+// [Policy.Name]): first those of files, then those of objects, then the shipped ones. The error is a [source.Errors] with all
 // mistakes of all policies, in the order of their places.
 func Compile(policies []Policy) (*Set, error) { return CompileWith(policies, Limits{}) }
 
@@ -46,13 +51,9 @@ func CompileWith(policies []Policy, limits Limits) (*Set, error) {
 		return nil, fmt.Errorf("cannot set up CEL: %w", err)
 	}
 	sorted := slices.Clone(policies)
-	slices.SortStableFunc(sorted, func(a, b Policy) int {
-		return cmp.Or(compareBool(a.Origin == OriginLibrary, b.Origin == OriginLibrary), compareNames(a.Name, b.Name))
-	})
+	slices.SortStableFunc(sorted, func(a, b Policy) int { return inOrder(&a, &b) })
 	c := compiler{envs: envs, limits: limits}
-	for i := range sorted {
-		c.compile(&sorted[i])
-	}
+	c.compileAll(sorted)
 	c.checkNames(sorted)
 	c.checkConversions(sorted)
 	if err := c.errs.Err(); err != nil {
@@ -82,37 +83,92 @@ func cutIndex(name string) (list string, index int) {
 	return list, index
 }
 
-// compareBool orders false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
+// inOrder orders policies as they apply: those of files, those of objects, the
+// shipped ones, each in the order of their names.
+func inOrder(a, b *Policy) int {
+	return cmp.Or(cmp.Compare(originRank(a.Origin), originRank(b.Origin)), compareNames(a.Name, b.Name))
+}
+
+func originRank(origin string) int {
+	switch origin {
+	case OriginObject:
+		return 1
+	case OriginLibrary:
+		return 2
 	}
-	return 1
+	return 0
 }
 
 type compiler struct {
 	envs     *environments
 	limits   Limits
-	policies []*policy // as many as were compiled, those with mistakes too
+	policies []*policy // those with mistakes too
 	errs     source.Errors
 }
 
-func (c *compiler) compile(in *Policy) {
-	p := &policy{order: len(c.policies), prefer: in.Prefer, Info: infoOf(in)}
-	c.policies = append(c.policies, p)
+// compileAll compiles the policies, on all processors: of ten thousand, parsing
+// alone takes seconds. Its goroutines end before it returns.
+func (c *compiler) compileAll(sorted []Policy) {
+	c.policies = make([]*policy, len(sorted))
+	workers := make([]worker, min(runtime.GOMAXPROCS(0), len(sorted)))
+	var next atomic.Int64
+	var running sync.WaitGroup
+	for i := range workers {
+		w := &workers[i]
+		w.compiler = compiler{envs: c.envs, limits: c.limits}
+		running.Go(func() {
+			defer func() { w.panicked = recover() }()
+			for n := int(next.Add(1)) - 1; n < len(sorted); n = int(next.Add(1)) - 1 {
+				c.policies[n] = w.compile(&sorted[n], n)
+			}
+		})
+	}
+	running.Wait()
+	for i := range workers {
+		if workers[i].panicked != nil {
+			panic(workers[i].panicked) // to whoever asked, who may survive it
+		}
+		c.errs = append(c.errs, workers[i].errs...)
+	}
+}
+
+// worker compiles some of the policies.
+type worker struct {
+	compiler
+	panicked any
+}
+
+// compile compiles the policy that is in the place order of all.
+func (c *compiler) compile(in *Policy, order int) *policy {
+	p := &policy{order: order, prefer: in.Prefer, Info: infoOf(in)}
 	p.match = c.expr(c.envs.request, in.Name, roleMatch, in.Match)
 	p.route = c.expr(c.envs.route, in.Name, roleRoute, in.Route)
 	p.deny = c.expr(c.envs.request, in.Name, roleDeny, in.Deny)
 	p.warn = c.expr(c.envs.request, in.Name, roleWarn, in.Warn)
 	if in.Convert != nil {
-		p.conversion = c.conversion(in)
+		p.conversion = c.conversion(in, order)
 	}
 	if in.Route == nil && in.Deny == nil && in.Warn == nil && in.Convert == nil && in.Prefer == nil {
 		c.errorAt(in.Pos, "policy %q does nothing: give it a conversion, a route, a preference, a deny or a warn", in.Name)
 	}
+	p.pins = p.allPins()
+	return p
+}
+
+// allPins returns the pins of the requests that p is about: see applies. A match
+// beside nothing but a conversion is not asked about requests for another version.
+func (p *policy) allPins() (all pins) {
+	switch {
+	case p.match != nil && p.onlyConverts():
+		return p.match.pins.and(pinsOfVersion(p.conversion.From))
+	case p.match != nil:
+		return p.match.pins
+	case p.conversion != nil:
+		return pinsOfVersion(p.conversion.From)
+	case p.prefer != nil:
+		return pinsOfPreference(p.prefer)
+	}
+	return nil
 }
 
 func (c *compiler) errorAt(pos source.Pos, format string, args ...any) {
@@ -128,7 +184,7 @@ func (c *compiler) expr(env *cel.Env, policy string, role role, text *source.Tex
 	return x
 }
 
-func (c *compiler) conversion(in *Policy) *Conversion {
+func (c *compiler) conversion(in *Policy, order int) *Conversion {
 	spec := *in.Convert
 	spec.Policy, spec.Limits = in.Name, c.limits.Bodies
 	converter, errs := convert.Compile(spec)
@@ -140,6 +196,8 @@ func (c *compiler) conversion(in *Policy) *Conversion {
 		From:      spec.From,
 		To:        spec.To,
 		Library:   in.Origin == OriginLibrary,
+		Index:     order,
+		Ignore:    in.OnFailure == Ignore,
 	}
 }
 

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"errors"
+	"slices"
+
 	"github.com/mixed-version-proxy/mvp/engine/convert"
 )
 
@@ -19,6 +22,12 @@ type Input struct {
 	// at most once. A nil Object is no body. An error fails the expression; the
 	// [EvalError] wraps it.
 	Object func() ([]byte, error)
+
+	// Caller returns what request.caller is: see there. Nil: "".
+	Caller func() string
+
+	// Without are policies that are passed over, by their index in [Set.Policies].
+	Without []int
 
 	// Cluster is what the servers are together.
 	Cluster Cluster
@@ -68,9 +77,23 @@ type Decision struct {
 	// Audited is what policies in audit mode would do.
 	Audited []Audit
 
-	vars    *vars // kept for routes only
-	routes  []*expr
+	// Ignored are the policies that failed and were passed over, since that is what
+	// they say.
+	Ignored []Ignored
+
+	vars    *vars     // kept for routes only
+	routes  []*policy // those that have one
+	heard   []*policy // those in audit mode that have a route or a preference
 	prefers []*Preference
+}
+
+// Ignored is a policy that failed on a request and was passed over, as if its match
+// did not hold.
+type Ignored struct {
+	Policy string
+	Index  int // of the policy in [Set.Policies]
+	Reason Reason
+	Err    error // an [*EvalError]; it may show values of the object
 }
 
 // Denial is a refusal by a policy.
@@ -88,6 +111,10 @@ type Audit struct {
 	// Detail is the message of a deny, warn or error, the version that is
 	// preferred, or the two versions of a conversion.
 	Detail string `json:"detail,omitempty"`
+
+	// Conversion is the one that would convert the bodies; nil for none, also where
+	// only the URL would be converted: see [Decision.ConvertBody].
+	Conversion *Conversion `json:"-"`
 }
 
 // nothing is the decision on a request that no policy may apply to.
@@ -98,7 +125,8 @@ var nothing = &Decision{}
 // conversions that would take place the first is made.
 //
 // The error is an [*EvalError]; there is then no decision. A policy in audit mode
-// never fails a request.
+// never fails a request, and one that says so is passed over when it fails, unless
+// the body cannot be read: a client must not be able to choose that.
 func (s *Set) Decide(in *Input) (*Decision, error) {
 	candidates := s.index.find(in.Request)
 	p := candidates.next()
@@ -107,10 +135,14 @@ func (s *Set) Decide(in *Input) (*Decision, error) {
 	}
 	d := &Decision{vars: newVars(in)}
 	for ; p != nil && d.Denied == nil; p = candidates.next() {
+		if slices.Contains(in.Without, p.order) {
+			continue
+		}
 		v, err := p.judge(d.vars)
 		switch {
 		case p.Audit:
 			d.audit(p, v, err)
+		case err != nil && d.ignores(p, err):
 		case err != nil:
 			d.vars.release()
 			return nil, err
@@ -155,6 +187,8 @@ func (p *policy) judge(v *vars) (verdict, error) {
 func (p *policy) applies(v *vars) (bool, error) {
 	r := v.in.Request
 	switch {
+	case p.match != nil && p.match.whole:
+		return p.match.pins.admits(r), nil
 	case p.match != nil:
 		return p.match.holds(v)
 	case p.conversion != nil:
@@ -186,7 +220,7 @@ func (d *Decision) apply(p *policy, v verdict) {
 		d.Warnings, acts = append(d.Warnings, v.warn), true
 	}
 	if v.route {
-		d.routes, acts = append(d.routes, p.route), true
+		d.routes, acts = append(d.routes, p), true
 	}
 	if v.prefer {
 		d.prefers, acts = append(d.prefers, p.prefer), true
@@ -203,24 +237,51 @@ func (d *Decision) apply(p *policy, v verdict) {
 func (d *Decision) audit(p *policy, v verdict, err error) {
 	note := func(does bool, effect, detail string) {
 		if does {
-			d.Audited = append(d.Audited, Audit{p.Name, p.order, effect, detail})
+			d.Audited = append(d.Audited, Audit{Policy: p.Name, Index: p.order, Effect: effect, Detail: detail})
 		}
 	}
 	if err != nil {
 		note(true, "error", err.Error())
 		return
 	}
+	if v.route || v.prefer {
+		d.heard = append(d.heard, p)
+	}
 	note(v.deny != "", "deny", v.deny)
 	note(v.warn != "", "warn", v.warn)
 	note(v.route, "route", "")
 	note(v.prefer, "prefer", p.Info.Prefer)
 	note(v.converts, "convert", p.From+" to "+p.To)
+	if r := d.vars.in; v.converts && ownKind(r.Request.Subresource) {
+		d.Audited[len(d.Audited)-1].Conversion = p.conversion.reach(r)
+	}
+}
+
+// ignores reports whether p, which failed with err, says that it is then passed
+// over, and notes that it is.
+func (d *Decision) ignores(p *policy, err error) bool {
+	var eval *EvalError
+	if !errors.As(p.passable(d.vars, err), &eval) || !eval.Ignore {
+		return false
+	}
+	d.Ignored = append(d.Ignored, Ignored{Policy: p.Name, Index: p.order, Reason: eval.Reason, Err: err})
+	return true
+}
+
+// passable returns err, which p failed with, and has it say whether p is then passed
+// over.
+func (p *policy) passable(v *vars, err error) error {
+	var eval *EvalError
+	if errors.As(err, &eval) {
+		eval.Index, eval.Ignore = p.order, p.Ignore && v.objectErr == nil
+	}
+	return err
 }
 
 // finish settles what is known only after the last policy.
 func (d *Decision) finish(r *Request) {
 	d.ConvertBody = d.Conversion != nil && ownKind(r.Subresource)
-	if len(d.routes) == 0 {
+	if len(d.routes)+len(d.heard) == 0 {
 		d.vars.release()
 		d.vars = nil
 	}

@@ -97,9 +97,9 @@ func TestSet(t *testing.T) {
 		Policy{Name: "prefer", Prefer: &Preference{Resource: "pods", Server: VersionPattern{Major: 1, Minor: 32, AnyPatch: true}}},
 	)
 	want := []Info{
-		{Name: "audit", Origin: OriginObject, Roles: []string{"convert"}, From: "example.com/v1 widgets", To: "example.com/v2 widgets", When: "unserved", Audit: true},
 		{Name: "mine", Origin: OriginFile, Roles: []string{"convert", "warn"}, From: "example.com/v1alpha1 widgets", To: "example.com/v2 widgets", When: "always"},
 		{Name: "prefer", Roles: []string{"prefer"}, Prefer: "v1.32.y"},
+		{Name: "audit", Origin: OriginObject, Roles: []string{"convert"}, From: "example.com/v1 widgets", To: "example.com/v2 widgets", When: "unserved", Audit: true},
 		{Name: "old", Origin: OriginLibrary, Roles: []string{"convert"}, From: "example.com/v1beta1 widgets", To: "example.com/v1 widgets", When: "unserved"},
 		{Name: "widgets", Origin: OriginLibrary, Pos: pos, Roles: []string{"convert"}, From: "example.com/v1alpha1 widgets", To: "example.com/v1 widgets", When: "unserved", ShadowedBy: "mine"},
 	}

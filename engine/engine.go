@@ -31,6 +31,8 @@
 //	request.contentType     string
 //	request.fieldManager    string
 //	request.dryRun          bool    dryRun=All is in the query
+//	request.caller          string  opaque, the same for all requests of one client;
+//	                                "" for one that shows no credential
 //	user.name, user.uid     string  an evaluation error unless the user is known
 //	user.groups             list(string)
 //	user.extra              map(string, list(string))
@@ -58,7 +60,8 @@
 // The functions are CEL's own, the strings, lists, sets, optional and
 // two-variable-comprehension extensions, and Kubernetes' (quantity, url, ip,
 // cidr, semver, format, regular expressions), as in a
-// ValidatingAdmissionPolicy. Numbers of different types compare. What could take
+// ValidatingAdmissionPolicy; and share(string), a double of [0,1) that is the same
+// everywhere and always, for the first part of all clients or objects. Numbers of different types compare. What could take
 // very long, or make very much of little (replace, join, indexOf, distinct and the
 // functions of sets on long texts and lists), is an error instead.
 //
@@ -101,10 +104,24 @@ func (w When) String() string {
 	return "unserved"
 }
 
+// FailurePolicy says what becomes of a request when a policy cannot be evaluated
+// for it.
+type FailurePolicy int
+
+const (
+	// Fail fails the request.
+	Fail FailurePolicy = iota
+
+	// Ignore passes the policy over, as if its match did not hold: see
+	// [Decision.Ignored].
+	Ignore
+)
+
 // Policy is one policy as written, before Compile.
 type Policy struct {
 	// Name orders the policies: they apply in the string order of their names, so
-	// "10-a" is before "9-b", the shipped ones after all of the user's. Only the
+	// "10-a" is before "9-b"; those of objects come after those of files, and the
+	// shipped ones after all of the user's. Only the
 	// rules of one list in a document, "a/apiMigrationRules[2]", are in the list's
 	// own order.
 	Name string
@@ -142,6 +159,9 @@ type Policy struct {
 
 	// Audit evaluates the policy and changes nothing: see [Decision.Audited].
 	Audit bool
+
+	// OnFailure says what becomes of a request that the policy fails on.
+	OnFailure FailurePolicy
 }
 
 // Preference sends requests for a resource to servers of a version, as long as

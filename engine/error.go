@@ -32,8 +32,33 @@ type EvalError struct {
 	Role    string     // "match", "route", "deny" or "warn"
 	Pos     source.Pos // of what failed, as far as it is known
 	Request string     // [Request.String]
+	Reason  Reason     // the kind of Err
 	Err     error      // why
+
+	// Index is that of the policy in [Set.Policies], and Ignore says that the request
+	// goes on without it: see [Input.Without]. Both are set by [Decision.Scores].
+	Index  int
+	Ignore bool
 }
+
+// Reason is why a policy failed, of a few that a metric can count.
+type Reason string
+
+// The reasons why an expression fails.
+const (
+	ReasonExpression Reason = "expression" // a missing key, a value of another type, …
+	ReasonCost       Reason = "cost"       // above the limit of cost
+	ReasonUser       Reason = "user"       // it names the user, who is not known
+)
+
+// The reasons why a conversion fails, for whoever makes it.
+const (
+	ReasonProgram Reason = "program" // a jq program raised an error, or made no object
+	ReasonTime    Reason = "time"    // a jq program took too long
+)
+
+// Reasons are all of them.
+var Reasons = [...]Reason{ReasonExpression, ReasonCost, ReasonUser, ReasonProgram, ReasonTime}
 
 func (e *EvalError) Error() string {
 	return fmt.Sprintf("%v: cannot evaluate %s of policy %q for %s: %v", e.Pos, e.Role, e.Policy, e.Request, e.Err)

@@ -38,8 +38,11 @@ type expr struct {
 	role    role
 	text    *source.Text
 	program cel.Program
-	checked *celast.AST
+	places  *celast.SourceInfo
 	cost    uint64 // the limit
+
+	pins  pins // of the request, for it to be anything but false
+	whole bool // it is true where they are met
 }
 
 // compileExpr compiles the text of one role of a policy.
@@ -59,7 +62,9 @@ func compileExpr(env *cel.Env, cost uint64, policy string, role role, text *sour
 	if err != nil {
 		return nil, source.Errors{text.Error(firstToken(text.Code), "cannot use the expression: %v", err)}
 	}
-	return &expr{policy: policy, role: role, text: text, program: program, checked: checked.NativeRep(), cost: cost}, nil
+	x := &expr{policy: policy, role: role, text: text, program: program, places: checked.NativeRep().SourceInfo(), cost: cost}
+	x.pins, x.whole = pinsOf(checked.NativeRep(), checked.NativeRep().Expr())
+	return x, nil
 }
 
 func (r role) accepts(t *cel.Type) bool {
@@ -180,20 +185,25 @@ func (x *expr) failsWithoutBody(v *vars, activation cel.Activation) bool {
 // fail returns the error of an evaluation, with its place where CEL tells it.
 func (x *expr) fail(v *vars, err error) *EvalError {
 	pos := x.text.At(firstToken(x.text.Code))
+	reason := ReasonExpression
+	if v.userErr != nil && errors.Is(err, v.userErr) {
+		reason = ReasonUser
+	}
 	var cancelled interpreter.EvalCancelledError
 	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
+		reason = ReasonCost
 		err = fmt.Errorf("it takes too long: more than %d units of cost", x.cost)
 	}
 	var celErr *types.Err
 	if errors.As(err, &celErr) {
 		if id := celErr.NodeID(); id > 0 {
-			location := x.checked.SourceInfo().GetStartLocation(id)
+			location := x.places.GetStartLocation(id)
 			if location.Line() > 0 {
 				pos = x.text.AtLineCol(location.Line(), location.Column()+1)
 			}
 		}
 	}
-	return &EvalError{Policy: x.policy, Role: x.role.name, Pos: pos, Request: v.in.Request.String(), Err: err}
+	return &EvalError{Policy: x.policy, Role: x.role.name, Pos: pos, Request: v.in.Request.String(), Reason: reason, Err: err}
 }
 
 // wrongType is the error of an expression whose type was known only now.

@@ -1,181 +1,203 @@
 package engine
 
-import (
-	celast "github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/operators"
-	"github.com/google/cel-go/common/types"
-
-	"github.com/mixed-version-proxy/mvp/engine/convert"
-)
+import "github.com/mixed-version-proxy/mvp/engine/convert"
 
 // gvr is a resource of a group version.
 type gvr struct{ group, version, resource string }
 
 func gvrOf(v convert.Version) gvr { return gvr{v.Group, v.Version, v.Resource} }
 
-// index finds the policies that may apply to a request, so that ten thousand of
-// them for other resources cost nothing. A policy is in one of the three parts,
-// or once per resource in byResource.
+// index finds the policies that may be about a request, so that ten thousand of
+// them for other requests cost nothing. A policy stands under the values of one of
+// the variables that it pins, or of group, version and resource together: where the
+// fewest others stand. What it pins beside that is compared when it is met.
 type index struct {
 	byVersion  map[gvr][]*policy
-	byResource map[string][]*policy // also "", for paths that are no resource
-	general    []*policy
+	byVariable []variableIndexed
+	general    []*policy // those that pin nothing
 }
 
-// add puts p, which comes after those that were added before, where it belongs.
-func (x *index) add(p *policy) {
-	onlyConverts := p.route == nil && p.deny == nil && p.warn == nil && p.prefer == nil
-	switch {
-	case onlyConverts && !p.converts():
-		// A shipped policy that a user's replaces: nothing is left of it.
-	case p.conversion != nil && (p.match == nil || onlyConverts):
-		x.addVersion(gvrOf(p.conversion.From), p)
-	case p.prefer != nil && p.match == nil && p.route == nil && p.deny == nil && p.warn == nil:
-		x.addPreference(p)
-	default:
-		x.addMatch(p)
+// variableIndexed are the policies that stand under the values of one variable.
+type variableIndexed struct {
+	variable int
+	policies map[string][]*policy
+}
+
+// newIndex takes policies in the order in which they apply.
+func newIndex(policies []*policy) (x index) {
+	var c crowd
+	for _, p := range policies {
+		c.add(p)
 	}
-}
-
-func (x *index) addVersion(key gvr, p *policy) {
-	if x.byVersion == nil {
-		x.byVersion = map[gvr][]*policy{}
-	}
-	x.byVersion[key] = append(x.byVersion[key], p)
-}
-
-func (x *index) addResource(resource string, p *policy) {
-	if x.byResource == nil {
-		x.byResource = map[string][]*policy{}
-	}
-	x.byResource[resource] = append(x.byResource[resource], p)
-}
-
-func (x *index) addPreference(p *policy) {
-	if p.prefer.ClientVersion != "" {
-		x.addVersion(gvr{p.prefer.Group, p.prefer.ClientVersion, p.prefer.Resource}, p)
-		return
-	}
-	x.addResource(p.prefer.Resource, p)
-}
-
-func (x *index) addMatch(p *policy) {
-	if p.match != nil {
-		if resources, ok := requiredResources(p.match.checked, p.match.checked.Expr()); ok {
-			for resource := range resources {
-				x.addResource(resource, p)
+	for _, p := range policies {
+		if p.replaced() {
+			continue
+		}
+		switch variable, ok := c.best(p); {
+		case !ok:
+			x.general = append(x.general, p)
+		case variable == allOfVersion:
+			if x.byVersion == nil {
+				x.byVersion = map[gvr][]*policy{}
 			}
+			for _, key := range versionKeys(p.pins) {
+				x.byVersion[key] = append(x.byVersion[key], p)
+			}
+		default:
+			x.add(variable, p)
+		}
+	}
+	return x
+}
+
+// replaced reports whether nothing is left of p, a shipped policy whose conversion
+// a user's takes the place of.
+func (p *policy) replaced() bool { return p.onlyConverts() && !p.converts() }
+
+func (p *policy) onlyConverts() bool {
+	return p.conversion != nil && p.route == nil && p.deny == nil && p.warn == nil && p.prefer == nil
+}
+
+func (x *index) add(variable int, p *policy) {
+	values, _ := p.pins.of(variable)
+	for i := range x.byVariable {
+		if v := &x.byVariable[i]; v.variable == variable {
+			v.add(values, p)
 			return
 		}
 	}
-	x.general = append(x.general, p)
+	v := variableIndexed{variable, map[string][]*policy{}}
+	v.add(values, p)
+	x.byVariable = append(x.byVariable, v)
 }
 
-// candidates are the policies that may apply to a request: three lists, each in
-// order.
-type candidates [3][]*policy
+func (v *variableIndexed) add(values []string, p *policy) {
+	for _, value := range values {
+		v.policies[value] = append(v.policies[value], p)
+	}
+}
+
+// allOfVersion stands for group, version and resource together.
+const allOfVersion = -1
+
+// maxVersionKeys bounds under how many combinations of group, version and resource
+// one policy stands.
+const maxVersionKeys = 64
+
+// versionKeys returns the combinations of group, version and resource that p
+// admits; none if it does not pin all three, or there are too many.
+func versionKeys(p pins) (keys []gvr) {
+	groups, ok1 := p.of(varGroup)
+	versions, ok2 := p.of(varVersion)
+	resources, ok3 := p.of(varResource)
+	if !ok1 || !ok2 || !ok3 || len(groups) > maxVersionKeys || len(versions) > maxVersionKeys || len(resources) > maxVersionKeys ||
+		len(groups)*len(versions)*len(resources) > maxVersionKeys {
+		return nil
+	}
+	for _, group := range groups {
+		for _, version := range versions {
+			for _, resource := range resources {
+				keys = append(keys, gvr{group, version, resource})
+			}
+		}
+	}
+	return keys
+}
+
+// crowd counts how many policies could stand under each value.
+type crowd struct {
+	versions  map[gvr]int
+	variables [numTexts]map[string]int
+}
+
+func (c *crowd) add(p *policy) {
+	if c.versions == nil {
+		c.versions = map[gvr]int{}
+	}
+	for _, key := range versionKeys(p.pins) {
+		c.versions[key]++
+	}
+	for i := range p.pins {
+		counts := &c.variables[p.pins[i].variable]
+		if *counts == nil {
+			*counts = map[string]int{}
+		}
+		for _, value := range p.pins[i].values {
+			(*counts)[value]++
+		}
+	}
+}
+
+// best returns under which variable p shares its values with the fewest others; ok
+// is false if it pins none.
+func (c *crowd) best(p *policy) (variable int, ok bool) {
+	fewest := 0
+	consider := func(candidate, most int) {
+		if !ok || most < fewest {
+			variable, fewest, ok = candidate, most, true
+		}
+	}
+	if keys := versionKeys(p.pins); len(keys) > 0 {
+		most := 0
+		for _, key := range keys {
+			most = max(most, c.versions[key])
+		}
+		consider(allOfVersion, most)
+	}
+	for i := range p.pins {
+		most := 0
+		for _, value := range p.pins[i].values {
+			most = max(most, c.variables[p.pins[i].variable][value])
+		}
+		consider(p.pins[i].variable, most)
+	}
+	return variable, ok
+}
+
+// candidates are the policies that may be about a request: lists, each in order.
+type candidates struct {
+	request *Request
+	lists   [numTexts + 2][]*policy // one a variable, that of the version, the general one
+	n       int
+}
 
 func (x *index) find(r *Request) candidates {
-	c := candidates{x.general, x.byResource[r.Resource], nil}
-	if r.IsResource {
-		c[2] = x.byVersion[gvr{r.Group, r.Version, r.Resource}]
+	c := candidates{request: r}
+	c.add(x.general)
+	if len(x.byVersion) > 0 {
+		c.add(x.byVersion[gvr{r.Group, r.Version, r.Resource}])
+	}
+	for i := range x.byVariable {
+		value, _ := r.text(x.byVariable[i].variable)
+		c.add(x.byVariable[i].policies[value])
 	}
 	return c
 }
 
-// next takes the first policy off c; nil when there is none.
+func (c *candidates) add(list []*policy) {
+	if len(list) > 0 {
+		c.lists[c.n] = list
+		c.n++
+	}
+}
+
+// next takes the first policy off c whose pins admit the request; nil when there
+// is none.
 func (c *candidates) next() *policy {
-	first := -1
-	for i, list := range c {
-		if len(list) > 0 && (first < 0 || list[0].order < c[first][0].order) {
-			first = i
-		}
-	}
-	if first < 0 {
-		return nil
-	}
-	p := c[first][0]
-	c[first] = c[first][1:]
-	return p
-}
-
-// requiredResources returns the values of request.resource for which e may be
-// anything but false; ok is false if it cannot be told. In CEL false && error is
-// false and false || false is false, so a policy that is not evaluated for
-// another resource cannot have failed there either.
-func requiredResources(ast *celast.AST, e celast.Expr) (resources map[string]bool, ok bool) {
-	if e.Kind() != celast.CallKind {
-		return nil, false
-	}
-	call := e.AsCall()
-	args := call.Args()
-	switch call.FunctionName() {
-	case operators.LogicalAnd:
-		for _, arg := range args {
-			if some, known := requiredResources(ast, arg); known {
-				resources, ok = intersect(resources, some, ok), true
+	for {
+		first := -1
+		for i, list := range c.lists[:c.n] {
+			if len(list) > 0 && (first < 0 || list[0].order < c.lists[first][0].order) {
+				first = i
 			}
 		}
-		return resources, ok
-	case operators.LogicalOr:
-		resources = map[string]bool{}
-		for _, arg := range args {
-			some, known := requiredResources(ast, arg)
-			if !known {
-				return nil, false
-			}
-			for resource := range some {
-				resources[resource] = true
-			}
+		if first < 0 {
+			return nil
 		}
-		return resources, true
-	case operators.Equals:
-		if isResource(ast, args[1]) {
-			return constants(args[0])
-		}
-		if isResource(ast, args[0]) {
-			return constants(args[1])
-		}
-	case operators.In:
-		if isResource(ast, args[0]) && args[1].Kind() == celast.ListKind {
-			return constants(args[1].AsList().Elements()...)
+		p := c.lists[first][0]
+		c.lists[first] = c.lists[first][1:]
+		if p.pins.admits(c.request) {
+			return p
 		}
 	}
-	return nil, false
-}
-
-// intersect returns what is in both a and b; b if there is no a yet.
-func intersect(a, b map[string]bool, hasA bool) map[string]bool {
-	if !hasA {
-		return b
-	}
-	both := map[string]bool{}
-	for resource := range a {
-		if b[resource] {
-			both[resource] = true
-		}
-	}
-	return both
-}
-
-// isResource reports whether e is the variable request.resource.
-func isResource(ast *celast.AST, e celast.Expr) bool {
-	reference, ok := ast.ReferenceMap()[e.ID()]
-	return ok && reference.Name == "request.resource"
-}
-
-// constants returns the values of string literals.
-func constants(literals ...celast.Expr) (map[string]bool, bool) {
-	values := map[string]bool{}
-	for _, e := range literals {
-		if e.Kind() != celast.LiteralKind {
-			return nil, false
-		}
-		s, ok := e.AsLiteral().(types.String)
-		if !ok {
-			return nil, false
-		}
-		values[string(s)] = true
-	}
-	return values, true
 }

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -154,6 +155,10 @@ func (b *builder) add(file, code string) {
 		p.Prefer = &engine.Preference{Group: fields[0], Resource: fields[1], ClientVersion: strings.Trim(fields[2], "*"), Server: pattern}
 	case "mode.cel":
 		p.Audit = code == "'audit'"
+	case "failure.cel":
+		if code == "'ignore'" {
+			p.OnFailure = engine.Ignore
+		}
 	default:
 		b.t.Fatalf("unknown part %s", file)
 	}
@@ -226,6 +231,7 @@ func (c *caseFile) decide(t *testing.T, b *strings.Builder, set *engine.Set, lin
 	in := &engine.Input{
 		Request: &r, Cluster: c.cluster,
 		User:   func() (*engine.User, error) { return c.user, nil },
+		Caller: func() string { return "0a1b" },
 		Served: func(group, version, resource string) bool { return c.served[group+"/"+version+" "+resource] },
 	}
 	if len(fields) > 2 {
@@ -243,10 +249,10 @@ func (c *caseFile) decide(t *testing.T, b *strings.Builder, set *engine.Set, lin
 		fmt.Fprintf(b, "error: %v\n", err)
 		return
 	}
-	c.write(t, b, &r, d)
+	c.write(t, b, set, in, d)
 }
 
-func (c *caseFile) write(t *testing.T, b *strings.Builder, r *engine.Request, d *engine.Decision) {
+func (c *caseFile) write(t *testing.T, b *strings.Builder, set *engine.Set, in *engine.Input, d *engine.Decision) {
 	if len(d.Policies) > 0 {
 		fmt.Fprintf(b, "policies: %s\n", strings.Join(d.Policies, ", "))
 	}
@@ -258,7 +264,7 @@ func (c *caseFile) write(t *testing.T, b *strings.Builder, r *engine.Request, d 
 	}
 	if conversion := d.Conversion; conversion != nil {
 		to := conversion.To
-		target, err := r.WithVersion(to.Group, to.Version, to.Resource, nil)
+		target, err := in.Request.WithVersion(to.Group, to.Version, to.Resource, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,9 +273,30 @@ func (c *caseFile) write(t *testing.T, b *strings.Builder, r *engine.Request, d 
 	for _, a := range d.Audited {
 		fmt.Fprintf(b, "audit %s: %s %s\n", a.Policy, a.Effect, a.Detail)
 	}
+	for _, failed := range d.Ignored {
+		fmt.Fprintf(b, "ignored %s: %s: %v\n", failed.Policy, failed.Reason, failed.Err)
+	}
+	for i, index := range d.Heard() {
+		scores, err := d.ScoresWith(i, c.upstreams)
+		fmt.Fprintf(b, "with %s: %v, error: %v\n", set.Policies()[index].Name, scores, err)
+	}
 	if !d.Routes() {
 		return
 	}
+	scores, err := d.Scores(c.upstreams)
+	var eval *engine.EvalError
+	if errors.As(err, &eval) && eval.Ignore {
+		fmt.Fprintf(b, "to be decided without %s: %s\n", set.Policies()[eval.Index].Name, eval.Reason)
+		in := *in
+		in.Without = []int{eval.Index}
+		again, err := set.Decide(&in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(b, "then warnings %q, routes %v\n", again.Warnings, again.Routes())
+		return
+	}
+	fmt.Fprintf(b, "scores: %v, error: %v\n", scores, err)
 	for _, u := range c.upstreams {
 		score, ok, err := d.Score(u)
 		switch {

@@ -57,24 +57,88 @@ func (d *Decision) Routes() bool { return len(d.routes)+len(d.prefers) > 0 }
 // The error is an [*EvalError]. Score may be called as long as what the Input of
 // Decide refers to is there, by one goroutine at a time.
 func (d *Decision) Score(u *Upstream) (score float64, ok bool, err error) {
-	value := &upstreamValue{u}
-	for _, route := range d.routes {
-		s, err := route.score(d.vars, value)
-		if err != nil {
-			return 0, false, err
+	scores, err := d.Scores([]*Upstream{u})
+	if err != nil || scores[0] == Never {
+		return 0, false, err
+	}
+	return scores[0], true, nil
+}
+
+// Never is the score of an upstream that a policy rules out.
+const Never = -1
+
+// Scores gives the scores of all upstreams that may answer: see Score; Never for
+// one that a policy rules out.
+//
+// The error of a policy that is passed over when it fails is an [*EvalError] that
+// says so: decide again, with [Input.Without], since the policy may have done more
+// than this.
+func (d *Decision) Scores(upstreams []*Upstream) ([]float64, error) {
+	scores := make([]float64, len(upstreams))
+	for _, p := range d.routes {
+		if err := p.addScores(d.vars, scores, upstreams); err != nil {
+			return nil, err
 		}
-		if s < 0 {
-			return 0, false, nil
-		}
-		score += s
 	}
 	for _, prefer := range d.prefers {
-		if prefer.Server.Matches(u.effective()) {
-			// The next float is the smallest step up that there is.
-			score = math.Nextafter(score, math.Inf(1))
+		prefer.addTo(scores, upstreams)
+	}
+	return scores, nil
+}
+
+// Heard returns, by their index in [Set.Policies], the policies in audit mode that
+// would have a say about which upstream answers: see ScoresWith.
+func (d *Decision) Heard() (indexes []int) {
+	for _, p := range d.heard {
+		indexes = append(indexes, p.order)
+	}
+	return indexes
+}
+
+// ScoresWith gives the scores that there would be if the i-th policy of Heard were
+// not in audit mode.
+func (d *Decision) ScoresWith(i int, upstreams []*Upstream) ([]float64, error) {
+	scores, err := d.Scores(upstreams)
+	if err != nil {
+		return nil, err
+	}
+	p := d.heard[i]
+	if p.route != nil {
+		if err := p.addScores(d.vars, scores, upstreams); err != nil {
+			return nil, err
 		}
 	}
-	return score, true, nil
+	if p.prefer != nil && p.prefer.matches(d.vars.in.Request) {
+		p.prefer.addTo(scores, upstreams)
+	}
+	return scores, nil
+}
+
+// addScores adds what the route of p says to scores.
+func (p *policy) addScores(v *vars, scores []float64, upstreams []*Upstream) error {
+	for i, u := range upstreams {
+		if scores[i] == Never {
+			continue
+		}
+		s, err := p.route.score(v, &upstreamValue{u})
+		if err != nil {
+			return p.passable(v, err)
+		}
+		if scores[i] += s; s < 0 {
+			scores[i] = Never
+		}
+	}
+	return nil
+}
+
+// addTo raises the scores of the upstreams that p prefers by the smallest step that
+// there is.
+func (p *Preference) addTo(scores []float64, upstreams []*Upstream) {
+	for i, u := range upstreams {
+		if scores[i] != Never && p.Server.Matches(u.effective()) {
+			scores[i] = math.Nextafter(scores[i], math.Inf(1))
+		}
+	}
 }
 
 // routeVars adds the variables of an upstream to those of the request.

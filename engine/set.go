@@ -38,13 +38,16 @@ type Info struct {
 	// Audit is true if it is evaluated only.
 	Audit bool `json:"audit,omitempty"`
 
+	// Ignore is true if a request goes on without it when it fails.
+	Ignore bool `json:"ignore,omitempty"`
+
 	// ShadowedBy names the user's policy that takes the place of the conversion
 	// of this shipped one; empty if none does.
 	ShadowedBy string `json:"shadowedBy,omitempty"`
 }
 
 func infoOf(p *Policy) Info {
-	info := Info{Name: p.Name, Origin: p.Origin, Pos: p.Pos, Audit: p.Audit}
+	info := Info{Name: p.Name, Origin: p.Origin, Pos: p.Pos, Audit: p.Audit, Ignore: p.OnFailure == Ignore}
 	for _, role := range []struct {
 		name string
 		has  bool
@@ -81,6 +84,12 @@ type Conversion struct {
 	From, To convert.Version
 	Library  bool // it is shipped with MVP
 
+	// Index is that of its policy in [Set.Policies]. Ignore says that a request
+	// which it cannot convert goes on without the policy where that is possible:
+	// decide again, with [Input.Without].
+	Index  int
+	Ignore bool
+
 	// Via are the versions between From and To where the conversion is a chain of
 	// several policies' conversions, Policy being the first of them. A chain takes
 	// place only while no server serves any of Via.
@@ -91,11 +100,7 @@ type Conversion struct {
 
 // newSet takes policies in the order in which they apply.
 func newSet(policies []*policy) *Set {
-	s := &Set{policies: policies}
-	for _, p := range policies {
-		s.index.add(p)
-	}
-	return s
+	return &Set{policies: policies, index: newIndex(policies)}
 }
 
 // Policies returns what is to be shown of each policy, in the order in which

@@ -20,11 +20,13 @@ const (
 	varSubresource
 	varNamespace
 	varName
-	varQuery
 	varUserAgent
 	varContentType
 	varFieldManager
+	numTexts // the variables before are texts of the request
+	varQuery = iota - 1
 	varDryRun
+	varCaller
 	varUserName
 	varUserUID
 	varUserGroups
@@ -148,6 +150,8 @@ func variableIndex(name string) int {
 		return varFieldManager
 	case "request.dryRun":
 		return varDryRun
+	case "request.caller":
+		return varCaller
 	case "user.name":
 		return varUserName
 	case "user.uid":
@@ -171,35 +175,19 @@ func variableIndex(name string) int {
 // read makes the value of a variable.
 func (v *vars) read(i int) ref.Val {
 	r := v.in.Request
+	if text, ok := r.text(i); ok {
+		return types.String(text)
+	}
 	switch i {
-	case varMethod:
-		return types.String(r.Method)
-	case varPath:
-		return types.String(r.DecodedPath)
-	case varVerb:
-		return types.String(r.Verb)
-	case varGroup:
-		return types.String(r.Group)
-	case varVersion:
-		return types.String(r.Version)
-	case varResource:
-		return types.String(r.Resource)
-	case varSubresource:
-		return types.String(r.Subresource)
-	case varNamespace:
-		return types.String(r.Namespace)
-	case varName:
-		return types.String(r.Name)
 	case varQuery:
 		return types.DefaultTypeAdapter.NativeToValue(decodeQuery(r.Query))
-	case varUserAgent:
-		return types.String(r.UserAgent)
-	case varContentType:
-		return types.String(r.ContentType)
-	case varFieldManager:
-		return types.String(r.FieldManager)
 	case varDryRun:
 		return types.Bool(r.DryRun)
+	case varCaller:
+		if v.in.Caller == nil {
+			return types.String("")
+		}
+		return types.String(v.in.Caller())
 	case varClusterMixed:
 		return types.Bool(v.in.Cluster.Mixed)
 	case varClusterMin:
@@ -208,6 +196,38 @@ func (v *vars) read(i int) ref.Val {
 		return types.String(v.in.Cluster.Max.String())
 	}
 	return readUser(v.user, i)
+}
+
+// text returns a variable that is a text of the request, which reading can neither
+// fail nor cost; ok is false for every other variable.
+func (r *Request) text(variable int) (value string, ok bool) {
+	switch variable {
+	case varMethod:
+		return r.Method, true
+	case varPath:
+		return r.DecodedPath, true
+	case varVerb:
+		return r.Verb, true
+	case varGroup:
+		return r.Group, true
+	case varVersion:
+		return r.Version, true
+	case varResource:
+		return r.Resource, true
+	case varSubresource:
+		return r.Subresource, true
+	case varNamespace:
+		return r.Namespace, true
+	case varName:
+		return r.Name, true
+	case varUserAgent:
+		return r.UserAgent, true
+	case varContentType:
+		return r.ContentType, true
+	case varFieldManager:
+		return r.FieldManager, true
+	}
+	return "", false
 }
 
 // findUser asks who the user is, once, and returns why that is not known.

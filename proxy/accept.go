@@ -32,7 +32,7 @@ func (x *exchange) narrowAccept() error {
 		return nil
 	}
 	asJSON := jsonRange
-	if f := x.form(); f == formYAML || f == formProtobuf {
+	if f := x.form(); f != formNone && f != formJSON {
 		asJSON = func(element string) string { return rangeOf(element, f) }
 	}
 	var kept []string

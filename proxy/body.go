@@ -31,6 +31,9 @@ type body struct {
 	held    []byte
 	isHeld  bool
 	touched bool // some byte of the stream has been read
+
+	begun []byte // what had been read when it could not be held
+	fault error  // why
 }
 
 func (b *body) init(in *front.Request, budget *budget) { b.in, b.budget = in, budget }
@@ -48,14 +51,27 @@ func (b *body) bytes(limit int64) ([]byte, error) {
 	if b.in.ContentLength > limit {
 		return nil, &front.BodyTooLargeError{Limit: limit}
 	}
+	if b.fault != nil {
+		return nil, b.fault
+	}
 	b.touched = true
+	raw, err := b.read(limit)
+	if err != nil {
+		b.begun, b.fault = raw, err
+		return nil, err
+	}
+	b.held, b.isHeld = raw, true
+	return raw, nil
+}
+
+// read is what could be read of the body, all of it without an error.
+func (b *body) read(limit int64) (raw []byte, err error) {
 	deadline := time.Now().Add(holdTime)
-	var raw []byte
 	for {
 		if len(raw) == cap(raw) {
 			grown, err := b.grow(raw, limit)
 			if err != nil {
-				return nil, err
+				return raw, err
 			}
 			raw = grown
 		}
@@ -63,14 +79,13 @@ func (b *body) bytes(limit int64) ([]byte, error) {
 		raw = raw[:len(raw)+n]
 		switch {
 		case int64(len(raw)) > limit:
-			return nil, &front.BodyTooLargeError{Limit: limit}
+			return raw, &front.BodyTooLargeError{Limit: limit}
 		case errors.Is(err, io.EOF):
-			b.held, b.isHeld = raw, true
 			return raw, nil
 		case err != nil:
-			return nil, err
+			return raw, err
 		case time.Now().After(deadline):
-			return nil, &statusError{
+			return raw, &statusError{
 				code: http.StatusRequestTimeout, reason: metav1.StatusReasonTimeout,
 				message: fmt.Sprintf("the body of the request took longer than %v", holdTime),
 			}
@@ -154,6 +169,8 @@ func (b *body) reader() (io.Reader, error) {
 		return bytes.NewReader(b.held), nil
 	case b.in.ContentLength == 0:
 		return nil, nil
+	case len(b.begun) > 0: // for a policy whose failure does not fail the request
+		return io.MultiReader(bytes.NewReader(b.begun), (*streamed)(b)), nil
 	}
 	return (*streamed)(b), nil
 }
@@ -182,20 +199,26 @@ func (x *exchange) toJSON(raw []byte) ([]byte, error) {
 			return nil, x.unsupported()
 		}
 		return raw, nil
-	case "application/yaml", mediaProtobuf:
+	case "application/yaml", mediaProtobuf, mediaCBOR:
 		if x.req.Verb == "patch" {
 			return nil, x.unsupported()
 		}
-		if form == mediaProtobuf {
+		switch form {
+		case mediaProtobuf:
 			return x.protobufToJSON(raw)
+		case mediaCBOR:
+			return x.cborToJSON(raw)
 		}
 		return yamlToJSON(raw)
-	case mergePatch, strategicMergePatch, jsonPatch, applyPatch:
+	case mergePatch, strategicMergePatch, jsonPatch, applyPatch, applyPatchCBOR:
 		if x.req.Verb != "patch" {
 			return nil, x.unsupported()
 		}
-		if form == applyPatch {
+		switch form {
+		case applyPatch:
 			return yamlToJSON(raw)
+		case applyPatchCBOR:
+			return x.cborToJSON(raw)
 		}
 		return raw, nil
 	}
@@ -231,13 +254,13 @@ func (x *exchange) protobufToJSON(raw []byte) ([]byte, error) {
 }
 
 // unsupported is kube-apiserver's answer to a body in a form it does not take; a
-// client that tried protobuf or CBOR falls back to JSON after it.
+// client that tried protobuf for a custom resource falls back to JSON after it.
 func (x *exchange) unsupported() error {
-	accepted := []string{"application/json", "application/yaml", mediaProtobuf}
+	accepted := []string{"application/json", "application/yaml", mediaProtobuf, mediaCBOR}
 	if x.req.Verb == "patch" {
-		accepted = []string{jsonPatch, mergePatch, applyPatch, strategicMergePatch}
+		accepted = []string{jsonPatch, mergePatch, applyPatch, applyPatchCBOR, strategicMergePatch}
 		if x.conv != nil && x.goType() == nil { // a custom resource
-			accepted = accepted[:3]
+			accepted = accepted[:4]
 		}
 	}
 	return &statusError{

@@ -33,6 +33,16 @@ func TestRefusalInTheClientsNames(t *testing.T) {
 			want:  `{"kind":"Status","message":"Apply failed with 1 conflict: conflict with \"a\" using acme.io/v1: .spec.old","reason":"Conflict","details":{"causes":[{"reason":"FieldManagerConflict","message":"conflict with \"a\" using acme.io/v1","field":".spec.old"}]},"code":409}`,
 		},
 		{
+			name: "a value that a rule exchanges", method: "PUT", mediaType: "application/json", body: oldThing, code: 422,
+			reply: `{"kind":"Status","message":"Thing.acme.io \"t\" is invalid: spec.mode: Unsupported value: \"b\": supported values: \"b\", \"c\"","reason":"Invalid","details":{"group":"acme.io","kind":"Thing","causes":[{"message":"Unsupported value: \"b\": supported values: \"b\", \"c\"","field":"spec.mode"}]},"code":422}`,
+			want:  `{"kind":"Status","message":"Thing.acme.io \"t\" is invalid: spec.mode: Unsupported value: \"a\": supported values: \"a\", \"c\"","reason":"Invalid","details":{"group":"acme.io","kind":"Thing","causes":[{"message":"Unsupported value: \"a\": supported values: \"a\", \"c\"","field":"spec.mode"}]},"code":422}`,
+		},
+		{
+			name: "an undeclared field", method: "PATCH", mediaType: "application/apply-patch+yaml", body: oldThing, code: 500,
+			reply: `{"kind":"Status","message":"failed to create typed patch object (d/t; acme.io/v1, Kind=Thing): .spec.new.x: field not declared in schema","code":500}`,
+			want:  `{"kind":"Status","message":"failed to create typed patch object (d/t; acme.io/v1beta1, Kind=Thing): .spec.old.x: field not declared in schema","code":500}`,
+		},
+		{
 			name: "no JSON, whatever it says", method: "GET", code: 404,
 			reply: "spec.new: not found", want: "spec.new: not found",
 		},
@@ -61,6 +71,20 @@ func TestRefusalInTheClientsNames(t *testing.T) {
 				t.Errorf("answered %d %.600s\nwant %d %.600s", got.code, got.body, tt.code, tt.want)
 			}
 		})
+	}
+}
+
+// A delete that says no more than that it succeeded says of which kind in the client's
+// names, in whatever form.
+func TestSuccessInTheClientsNames(t *testing.T) {
+	const reply = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":{"name":"t","group":"new.acme.io","kind":"gadgets","uid":"u"}}`
+	const want = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":{"name":"t","group":"acme.io","kind":"things","uid":"u"}}`
+	u := record(t, "a", "1.32.13", []served{{"new.acme.io", "v1", "gadgets", "Gadget"}}, func(request) string { return ok(reply) })
+	r := start(t, map[string]string{"things.convert.cel": `{'resource': 'things', 'from': 'acme.io/v1', 'to': 'new.acme.io/v1', 'toResource': 'gadgets', 'kind': 'Thing', 'toKind': 'Gadget'}`}, nil, u)
+	for _, target := range []string{"/apis/acme.io/v1/namespaces/d/things/t", "/apis/acme.io/v1/namespaces/d/things"} {
+		if got := r.do("DELETE", target, "", ""); got.code != 200 || got.body != want {
+			t.Errorf("DELETE %s was answered %d %s, want %s", target, got.code, got.body, want)
+		}
 	}
 }
 

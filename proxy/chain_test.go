@@ -87,3 +87,30 @@ func TestChainEndsAtWhatIsServed(t *testing.T) {
 		return got.code == 200 && got.body == oldest && len(newest.got()) > 0
 	})
 }
+
+// Programs chain as rules do: both run on the way to the server and back, each between its
+// own two versions.
+func TestChainOfPrograms(t *testing.T) {
+	u := record(t, "a", "1.32.13", things, func(request) string { return ok(newThing) })
+	files := map[string]string{
+		"10-first.convert.cel": `{'resource': 'things', 'from': 'acme.io/v1alpha1', 'to': 'acme.io/v1beta1'}`,
+		"10-first.request.jq":  `rename(.spec.oldest; .spec.old) | .spec.mode |= ltrimstr("was-")`,
+		"10-first.response.jq": `.spec.mode |= "was-" + . | rename(.spec.old; .spec.oldest)`,
+	}
+	for name, text := range programs {
+		files["20-"+name] = text
+	}
+	r := start(t, files, nil, u)
+	oldest := strings.NewReplacer("v1beta1", "v1alpha1", `"old"`, `"oldest"`, `"a"`, `"was-a"`).Replace(oldThing)
+	for _, method := range []string{"GET", "PUT"} {
+		mediaType, body, want := "", "", ""
+		if method == "PUT" {
+			mediaType, body, want = "application/json", oldest, newThing
+		}
+		u.forget()
+		got := r.do(method, "/apis/acme.io/v1alpha1/namespaces/d/things/t", mediaType, body)
+		if q := u.only(); !sameJSON(got.body, oldest) || q.target != "/apis/acme.io/v1/namespaces/d/things/t" || !sameJSON(q.body, want) {
+			t.Errorf("%s sent %s %s and was answered %s\nwant %s", method, q.target, q.body, got.body, oldest)
+		}
+	}
+}

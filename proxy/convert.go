@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/engine/convert"
 	"github.com/mixed-version-proxy/mvp/proxy/front"
 )
@@ -62,12 +63,12 @@ func (x *exchange) convertedHead() (string, error) {
 // convertedTarget is the request target in the server's version: the path's
 // group, version and resource, and the fields and labels that selectors name.
 func (x *exchange) convertedTarget() (string, error) {
-	to := x.conv.To
-	target, err := x.req.WithVersion(to.Group, to.Version, to.Resource, x.conv.FieldPath)
-	if err != nil {
-		return "", fmt.Errorf("cannot ask for %s as %s: %w", x.req.String(), gvr(x.wanted()), err)
+	target, err := x.conv.Target(&x.req)
+	var selector *engine.SelectorError
+	if errors.As(err, &selector) {
+		return "", &statusError{code: http.StatusBadRequest, reason: metav1.StatusReasonBadRequest, message: selector.Error()}
 	}
-	return x.withLabels(target)
+	return target, err
 }
 
 // convertedBody is the request's body in the server's version; nil where the
@@ -102,14 +103,17 @@ func (x *exchange) convertedBody() ([]byte, error) {
 // convertedPatch rewrites a patch. ErrNeedsObject: only the patched object can
 // be converted.
 func (x *exchange) convertedPatch(doc []byte) ([]byte, error) {
-	switch patchType(x.req.ContentType) {
+	switch form := patchType(x.req.ContentType); form {
 	case mergePatch:
 		return x.conv.MergePatch(nil, doc, x.vars())
 	case strategicMergePatch:
 		return x.conv.StrategicMergePatch(nil, doc, x.vars())
 	case jsonPatch:
 		return x.conv.JSONPatch(nil, doc, x.vars())
-	case applyPatch:
+	case applyPatch, applyPatchCBOR:
+		if form == applyPatchCBOR {
+			x.header.Set("Content-Type", applyPatch) // JSON is YAML
+		}
 		return x.conv.Apply(nil, doc, x.vars())
 	}
 	return nil, x.unsupported()
@@ -119,9 +123,16 @@ func (x *exchange) convertedPatch(doc []byte) ([]byte, error) {
 // DeleteOptions with the version they speak, which the server need not know; the
 // label is all that changes.
 func (x *exchange) deleteOptions(raw []byte) ([]byte, error) {
-	switch {
-	case patchType(x.req.ContentType) == mediaProtobuf:
+	switch form := patchType(x.req.ContentType); {
+	case form == mediaProtobuf:
 		return relabelled(raw, x.conv.From.APIVersion(), x.conv.To.APIVersion())
+	case form == mediaCBOR:
+		doc, err := x.cborToJSON(raw)
+		if err != nil {
+			return nil, err
+		}
+		raw = doc
+		x.header.Set("Content-Type", string(formJSON))
 	case x.req.ContentType != "" && !isJSON(x.req.ContentType):
 		return raw, nil
 	}
@@ -155,7 +166,13 @@ const smallList = 256 << 10
 
 // convertAnswer hands the server's answer on in the client's version.
 func (x *exchange) convertAnswer() (*front.Response, error) {
-	success := x.answer.Status >= 200 && x.answer.Status < 300
+	head := x.in.Method == http.MethodHead && x.succeeded() && x.decision.ConvertBody
+	if head {
+		if err := x.askForBody(); err != nil {
+			return nil, err
+		}
+	}
+	success := x.succeeded()
 	if success {
 		x.warnings = append(x.warnings, x.convertedWarning())
 	}
@@ -166,6 +183,7 @@ func (x *exchange) convertAnswer() (*front.Response, error) {
 		x.convertWarnings()
 	}
 	resp := x.pass()
+	resp.NoBody = resp.NoBody && !head // the front leaves it out, and tells its length
 	if resp.NoBody || !x.decision.ConvertBody {
 		return resp, nil
 	}
@@ -229,6 +247,21 @@ func (x *exchange) convertDocument(resp *front.Response) (*front.Response, error
 	return x.streamed(resp, func(w io.Writer) error {
 		return x.conv.Answer(w, io.MultiReader(bytes.NewReader(head), x.answer.Body), x.vars())
 	})
+}
+
+func (x *exchange) succeeded() bool { return x.answer.Status >= 200 && x.answer.Status < 300 }
+
+// askForBody asks the server for the body of what it has answered to a HEAD: the type and
+// length that the client's GET would have are known when that has been converted.
+func (x *exchange) askForBody() error {
+	_ = x.answer.Body.Close()
+	target, err := x.convertedTarget()
+	if err != nil {
+		return err
+	}
+	out := x.outbound(target, nil, 0)
+	out.Method = http.MethodGet
+	return x.forward(out)
 }
 
 func (x *exchange) convertedWarning() string {

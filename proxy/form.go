@@ -22,11 +22,13 @@ const (
 	formJSON     form = "application/json"
 	formYAML     form = "application/yaml"
 	formProtobuf form = mediaProtobuf
+	formCBOR     form = form(mediaCBOR)
 )
 
 // forms are kube-apiserver's, in its order: where a client takes anything, it gets
-// the first.
-var forms = []form{formJSON, formYAML, formProtobuf}
+// the first. CBOR is among them whether or not the servers have it: what is converted is
+// the proxy's own to write, and a client sees the same before servers that differ.
+var forms = []form{formJSON, formYAML, formProtobuf, formCBOR}
 
 // form is the form of the answer that kube-apiserver would choose by the client's
 // Accept line.
@@ -83,19 +85,22 @@ func (x *exchange) gives(f form, params map[string]string) bool {
 
 // notAcceptable is the answer to a client that takes no form that there is.
 func (x *exchange) notAcceptable(accept string) error {
-	given := "application/json, application/yaml"
-	switch {
-	case x.req.Verb == "watch" && x.goType() != nil:
-		given = "application/json;stream=watch, " + mediaProtobuf + ";stream=watch"
-	case x.req.Verb == "watch":
-		given = "application/json;stream=watch"
-	case x.goType() != nil:
-		given += ", " + mediaProtobuf
+	given := []string{"application/json", "application/yaml"}
+	if x.goType() != nil {
+		given = append(given, mediaProtobuf)
+	}
+	given = append(given, mediaCBOR)
+	if x.req.Verb == "watch" {
+		given = []string{"application/json;stream=watch"}
+		if x.goType() != nil {
+			given = append(given, mediaProtobuf+";stream=watch")
+		}
+		given = append(given, mediaCBORSeq)
 	}
 	return &statusError{
 		code: http.StatusNotAcceptable, reason: metav1.StatusReasonNotAcceptable,
 		message: fmt.Sprintf("only the following media types are accepted: %s (%s %s is converted between versions), but Accept is %s",
-			given, x.conv.From.APIVersion(), x.conv.From.Resource, clip(accept)),
+			strings.Join(given, ", "), x.conv.From.APIVersion(), x.conv.From.Resource, clip(accept)),
 	}
 }
 
@@ -124,6 +129,8 @@ func (f form) write(doc []byte) ([]byte, error) {
 	switch f {
 	case formProtobuf:
 		return protobufOf(doc)
+	case formCBOR:
+		return cborOf(doc)
 	case formYAML:
 		var body bytes.Buffer
 		err := writeYAML(&body, bytes.NewReader(doc))
@@ -146,26 +153,57 @@ func (x *exchange) streamed(resp *front.Response, convert func(w io.Writer) erro
 		resp.Stream = list.writeTo
 		resp.Header.Set("Content-Type", mediaProtobuf)
 	case formYAML:
-		resp.Stream = func(w io.Writer) error {
-			r, stop := pulled(convert)
-			defer stop()
-			return writeYAML(w, r)
-		}
+		resp.Stream = writtenBy(writeYAML, convert)
 		resp.Header.Set("Content-Type", string(formYAML))
+	case formCBOR:
+		resp.Stream = writtenBy(writeCBORList, convert)
+		resp.Header.Set("Content-Type", string(formCBOR))
 	default:
 		resp.Stream = convert
 	}
 	return resp, nil
 }
 
+// writtenBy streams what convert writes, in another form.
+func writtenBy(write func(w io.Writer, r io.Reader) error, convert func(w io.Writer) error) func(w io.Writer) error {
+	return func(w io.Writer) error {
+		r, stop := pulled(convert)
+		defer stop()
+		return write(w, r)
+	}
+}
+
 // watched makes the events that the answer streams, in JSON, events in the client's
-// form.
+// form. A watch that is followed sees to that itself: its next answer may come in the
+// client's form.
 func (x *exchange) watched(resp *front.Response) *front.Response {
-	if x.form() != formProtobuf {
+	contentType := x.eventsType()
+	if contentType == "" {
 		return resp
 	}
-	stream := resp.Stream
-	resp.Stream = func(w io.Writer) error { return stream(&protobufEvents{x: x, w: w}) }
-	resp.Header.Set("Content-Type", mediaProtobuf+";stream=watch")
+	resp.Header.Set("Content-Type", contentType)
+	if stream := resp.Stream; !x.watch.follows(x.answer) {
+		resp.Stream = func(w io.Writer) error { return stream(x.events(w)) }
+	}
 	return resp
+}
+
+// eventsType is the Content-Type of the events of a converted watch in the client's form;
+// "" where they come as they are converted.
+func (x *exchange) eventsType() string {
+	switch x.form() {
+	case formProtobuf:
+		return mediaProtobuf + ";stream=watch"
+	case formCBOR:
+		return mediaCBORSeq
+	}
+	return ""
+}
+
+// events takes converted events in JSON and writes them to w in the client's form.
+func (x *exchange) events(w io.Writer) io.Writer {
+	if x.eventsType() == "" {
+		return w
+	}
+	return &formEvents{x: x, w: w, form: x.form()}
 }

@@ -93,7 +93,12 @@ func TestAnswerForms(t *testing.T) {
 	f("application/json;q=0.5,"+protobufType, single, "application/json", protobufType, oldBudget)
 	f("*/*", single, "application/json", "application/json", budget("v1beta1", "b"))
 	f("text/html, application/*;q=0.8", single, "application/json;q=0.8", "application/json", budget("v1beta1", "b"))
-	f("application/cbor,"+protobufType, single, "application/json", protobufType, oldBudget)
+	f("application/cbor,"+protobufType, single, "application/json", "application/cbor", inCBOR(t, budget("v1beta1", "b")))
+	f("application/cbor;q=0.5,"+protobufType, single, "application/json", protobufType, oldBudget)
+	f("application/cbor", status, "application/json", "application/cbor", inCBOR(t, status))
+	f("application/cbor;as=Table;v=v1;g=meta.k8s.io", table, "application/json;as=Table;v=v1;g=meta.k8s.io", "application/cbor", inCBOR(t, table))
+	f("application/cbor;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", metadataOnly, "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+		"application/cbor", inCBOR(t, metadataOnly))
 	f(protobufType+",application/json", budgetList("v1", 3), "application/json", protobufType,
 		inProtobuf(t, &policyv1beta1.PodDisruptionBudgetList{}, budgetList("v1beta1", 3)))
 	f(protobufType+",application/json", status, "application/json", protobufType, inProtobuf(t, &metav1.Status{}, status))
@@ -129,7 +134,7 @@ func TestAnswerFormsOfCustomResources(t *testing.T) {
 		t.Errorf("answered in %s: %q", got.header.Get("Content-Type"), got.body)
 	}
 	got := r.do("GET", path, "", "", "Accept", protobufType)
-	if got.code != 406 || !strings.Contains(got.body, "only the following media types are accepted: application/json, application/yaml (") {
+	if got.code != 406 || !strings.Contains(got.body, "only the following media types are accepted: application/json, application/yaml, application/cbor (") {
 		t.Errorf("protobuf of a custom resource was answered %d %s", got.code, got.body)
 	}
 	reply = metadataOnly
@@ -278,7 +283,7 @@ func TestAnswersInYAML(t *testing.T) {
 		t.Errorf("answered %s\nwhich is %v\nwant %v", got.body, object, wanted)
 	}
 	if got := r.do("GET", "/apis/acme.io/v1beta1/things?watch=1", "", "", "Accept", "application/yaml"); got.code != 406 ||
-		!strings.Contains(got.body, "accepted: application/json;stream=watch (") {
+		!strings.Contains(got.body, "accepted: application/json;stream=watch, application/cbor-seq (") {
 		t.Errorf("a watch in YAML was answered %d %s", got.code, got.body)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
+	policyac "k8s.io/client-go/applyconfigurations/policy/v1beta1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
@@ -79,15 +80,24 @@ func (s *budgetServer) store(event string, doc []byte) {
 	s.events = append(s.events, fmt.Sprintf("{\"type\":%q,\"object\":%s}\n", event, doc))
 }
 
-// A typed client of policy/v1beta1 that speaks protobuf works before a server that
-// only has policy/v1.
-func TestTypedClientInProtobuf(t *testing.T) {
+// A typed client of policy/v1beta1 that speaks protobuf or CBOR works before a server
+// that only has policy/v1.
+func TestTypedClient(t *testing.T) {
+	t.Run("protobuf", func(t *testing.T) { checkTypedClient(t, protobufType) })
+	t.Run("CBOR", func(t *testing.T) {
+		allowCBOR(t)
+		checkTypedClient(t, "application/cbor")
+	})
+}
+
+func checkTypedClient(t *testing.T, mediaType string) {
+	t.Helper()
 	server := &budgetServer{t: t}
 	u := record(t, "a", "1.32.13", budgetsV1, server.answer)
 	r := start(t, nil, []string{"policy-v1beta1"}, u)
 	config := &rest.Config{
 		Host: "http://" + r.addr, Timeout: 20 * time.Second,
-		ContentConfig: rest.ContentConfig{ContentType: protobufType, AcceptContentTypes: protobufType}, // and nothing else
+		ContentConfig: rest.ContentConfig{ContentType: mediaType, AcceptContentTypes: mediaType}, // and nothing else
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -121,6 +131,10 @@ func TestTypedClientInProtobuf(t *testing.T) {
 	want.Labels["a"] = "d"
 	got, err = client1.Patch(ctx, "b", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"d"}}}`), metav1.PatchOptions{})
 	check("patch", got, err)
+	want.Labels["e"] = "f"
+	applied := policyac.PodDisruptionBudget("b", "d").WithLabels(map[string]string{"e": "f"})
+	got, err = client1.Apply(ctx, applied, metav1.ApplyOptions{FieldManager: "m"})
+	check("apply", got, err)
 	list, err := client1.List(ctx, metav1.ListOptions{})
 	if err != nil || len(list.Items) != 1 || list.ResourceVersion != "9" {
 		t.Fatalf("list gave %+v, %v", list, err)
@@ -150,7 +164,7 @@ func checkWatched(t *testing.T, start func(context.Context, metav1.ListOptions) 
 	}
 	defer events.Stop()
 	var last runtime.Object
-	for range 3 {
+	for range 4 {
 		event, ok := <-events.ResultChan()
 		if !ok || event.Type == watch.Error {
 			t.Fatalf("the watch gave %+v", event)

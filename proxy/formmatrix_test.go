@@ -70,6 +70,8 @@ func bodyIn(t *testing.T, mediaType string) (body, sent string) {
 			t.Fatal(err)
 		}
 		return string(text), cronDoc("v1")
+	case "application/cbor":
+		return inCBOR(t, cronDoc("v1beta1")), cronDoc("v1")
 	case protobufType:
 		// The Go type writes its empty fields, too.
 		whole, err := json.Marshal(typedCron(t, cronDoc("v1beta1")))
@@ -92,6 +94,8 @@ func checkForm(t *testing.T, got answer, mediaType, want string) {
 	case "application/yaml":
 		text, err := yaml.YAMLToJSON([]byte(got.body))
 		same = err == nil && sameJSON(string(text), want)
+	case "application/cbor":
+		same = got.body == inCBOR(t, want)
 	case protobufType:
 		same = got.body == encodeProtobuf(t, typedCron(t, want))
 	default:
@@ -102,11 +106,21 @@ func checkForm(t *testing.T, got answer, mediaType, want string) {
 	}
 }
 
+// sentForm is in which form a server gets a body.
+var sentForm = map[string]string{
+	"application/json":             "application/json",
+	"application/yaml":             "application/json",
+	protobufType:                   "application/json",
+	"application/cbor":             "application/json",
+	"application/apply-patch+yaml": "application/apply-patch+yaml",
+	"application/apply-patch+cbor": "application/apply-patch+yaml",
+}
+
 // Every verb with every form of its body, by both forms of a policy, in every form
 // that the client may want the answer in.
 func TestFormMatrix(t *testing.T) {
 	const path = "/apis/batch/v1beta1/namespaces/d/cronjobs"
-	forms := []string{"application/json", "application/yaml", protobufType}
+	forms := []string{"application/json", "application/yaml", protobufType, "application/cbor"}
 	const deleteOptions = `{"kind":"DeleteOptions","apiVersion":"batch/%s","gracePeriodSeconds":5}`
 	verbs := []struct {
 		name, method, target string
@@ -126,11 +140,11 @@ func TestFormMatrix(t *testing.T) {
 			worked: `{"metadata":{"resourceVersion":"7"},"spec":{"suspend":true}}`,
 		},
 		{
-			name: "apply", method: "PATCH", target: "/c?fieldManager=m", bodies: []string{"application/apply-patch+yaml"},
+			name: "apply", method: "PATCH", target: "/c?fieldManager=m", bodies: []string{"application/apply-patch+yaml", "application/apply-patch+cbor"},
 			body: "{apiVersion: batch/v1beta1, kind: CronJob, spec: {schedule: '@old'}}", sent: `{"apiVersion":"batch/v1","kind":"CronJob","spec":{"schedule":"@new"}}`,
 		},
 		{
-			name: "delete", method: "DELETE", target: "/c", bodies: []string{"application/json"},
+			name: "delete", method: "DELETE", target: "/c", bodies: []string{"application/json", "application/cbor"},
 			body: fmt.Sprintf(deleteOptions, "v1beta1"), sent: fmt.Sprintf(deleteOptions, "v1"),
 		},
 		{name: "delete of many", method: "DELETE", list: true},
@@ -157,8 +171,11 @@ func TestFormMatrix(t *testing.T) {
 						if policy == "programs" && verb.worked != "" {
 							sent = verb.worked
 						}
-						if bodyForm != "" && body == "" {
+						switch {
+						case bodyForm != "" && body == "":
 							body, sent = bodyIn(t, bodyForm)
+						case strings.HasSuffix(bodyForm, "cbor"):
+							body = inCBOR(t, body)
 						}
 						checkForm(t, r.do(verb.method, path+verb.target, bodyForm, body, "Accept", accept), accept, want)
 						got := u.got()
@@ -169,10 +186,8 @@ func TestFormMatrix(t *testing.T) {
 						if !strings.Contains(last.raw, "\r\nAccept: application/json\r\n") {
 							t.Errorf("sent %q", last.raw)
 						}
-						if strings.Contains(bodyForm, "yaml") && !strings.Contains(bodyForm, "apply") || bodyForm == protobufType {
-							if !strings.Contains(last.raw, "\r\nContent-Type: application/json\r\n") {
-								t.Errorf("the body was sent as %q", last.raw)
-							}
+						if mediaType := sentForm[bodyForm]; !strings.Contains(last.raw, "\r\nContent-Type: "+mediaType+"\r\n") && mediaType != "" {
+							t.Errorf("the body was sent as %q", last.raw)
 						}
 					})
 				}
@@ -197,8 +212,14 @@ func TestBodyFormsThatAreNone(t *testing.T) {
 		}
 	}
 
-	f("PUT", "application/cbor", "\xd9\xd9\xf7\xa0", http.StatusUnsupportedMediaType, "application/json, application/yaml, "+protobufType)
-	f("PATCH", "application/apply-patch+cbor", "\xa0", http.StatusUnsupportedMediaType, "application/json-patch+json")
+	f("PUT", "application/cbor", "\xd9\xd9\xf7\xa1", http.StatusBadRequest, "cannot read the body as application/cbor: unexpected EOF")
+	f("PUT", "application/cbor", "{}", http.StatusBadRequest, "cannot read the body as application/cbor")
+	f("PUT", "application/cbor", "\xa2\x41a\x01\x61a\x01", http.StatusBadRequest, `the key "a" stands twice`)
+	f("PUT", "application/cbor", "\x9a\x00\x0f\xff\xff"+strings.Repeat("\xc1\x00", 1<<20-1), http.StatusRequestEntityTooLarge, "when it is written in JSON")
+	f("PATCH", "application/apply-patch+cbor", "\xa0\x00", http.StatusBadRequest, "1 bytes of extraneous data")
+	f("DELETE", "application/cbor", "\xf7", http.StatusBadRequest, "simple value 23")
+	f("PATCH", "application/cbor", "\xa0", http.StatusUnsupportedMediaType, "application/apply-patch+cbor")
+	f("PUT", "application/apply-patch+cbor", "\xa0", http.StatusUnsupportedMediaType, "application/json, application/yaml, "+protobufType+", application/cbor")
 	f("PUT", protobufType, "{}", http.StatusBadRequest, "cannot read the body as "+protobufType)
 	f("PUT", protobufType, "k8s\x00\xff", http.StatusBadRequest, "cannot read the body as "+protobufType)
 	f("PUT", "application/yaml", "a: [", http.StatusBadRequest, "cannot read the body as YAML")

@@ -140,14 +140,21 @@ func TestPulled(t *testing.T) {
 }
 
 // Events are written when they are whole, however they arrive, and only those.
-func TestProtobufEventsInPieces(t *testing.T) {
+func TestEventsInPieces(t *testing.T) {
+	for _, form := range []form{formProtobuf, formCBOR} {
+		t.Run(string(form), func(t *testing.T) { checkPieces(t, form) })
+	}
+}
+
+func checkPieces(t *testing.T, form form) {
+	t.Helper()
 	const event = `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"}}}` + "\n"
-	want, err := appendFrame(nil, []byte(event))
+	var got bytes.Buffer
+	events := &formEvents{x: &exchange{}, w: &got, form: form}
+	want, err := events.appendFrame(nil, []byte(event))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got bytes.Buffer
-	events := &protobufEvents{x: &exchange{}, w: &got}
 	for i := range event {
 		if got.Len() > 0 && event[i] != '\n' {
 			t.Fatalf("something was written after %q", event[:i])
@@ -166,12 +173,16 @@ func TestProtobufEventsInPieces(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
 		got.Reset()
-		events := &protobufEvents{x: &exchange{}, w: &got}
+		events := &formEvents{x: &exchange{}, w: &got, form: form}
 		if _, err := events.Write([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(got.String(), want) {
 			t.Errorf("%q gave %v and %q, want %s", text, err, got.Bytes(), want)
 		}
 	}
 	f("x", "something that is no event")
+	f(`{"type":"ADDED","object":{"kind":"Thing"}`+"\n]", "something that is no event")
+	if form != formProtobuf {
+		return
+	}
 	f(`{"type":"ADDED","object":{"kind":"Thing","apiVersion":"acme.io/v1"}}`+"\n", "a kind that has no such form")
 	f(`{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":1}}`+"\n", "cannot write the answer as")
 }

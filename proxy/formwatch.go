@@ -11,20 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// protobufEvents writes a watch's events, which come in JSON, in protobuf: each as
+// formEvents writes a watch's events, which come in JSON, in another form: each as
 // soon as it is whole, and those of one Write in one.
-type protobufEvents struct {
+type formEvents struct {
 	x      *exchange
 	w      io.Writer
+	form   form
 	cutter cutter
 	buf    []byte // what is not a whole event yet
 }
 
-var errNoEvent = errors.New("cannot write the server's watch as " + mediaProtobuf + ": it has something that is no event")
-
-// Write takes the next bytes in JSON. An event that has no form in protobuf ends the
-// watch with an ERROR event that says why.
-func (p *protobufEvents) Write(b []byte) (int, error) {
+// Write takes the next bytes in JSON. An event that cannot be written ends the watch with an ERROR event that says why.
+func (p *formEvents) Write(b []byte) (int, error) {
 	p.buf = append(p.buf, b...)
 	var frames []byte
 	done := 0
@@ -33,12 +31,12 @@ func (p *protobufEvents) Write(b []byte) (int, error) {
 		var err error
 		switch {
 		case !ok:
-			err = errNoEvent
+			err = fmt.Errorf("cannot write the server's watch as %s: it has something that is no event", p.form)
 		case n == 0:
 			p.keep(done)
 			return len(b), p.send(frames)
 		case e.kind != blankEvent:
-			frames, err = appendFrame(frames, p.buf[done:done+n])
+			frames, err = p.appendFrame(frames, p.buf[done:done+n])
 		}
 		if err != nil {
 			return 0, errors.Join(err, p.send(p.appendError(frames, err)))
@@ -48,7 +46,7 @@ func (p *protobufEvents) Write(b []byte) (int, error) {
 }
 
 // keep drops the first done bytes.
-func (p *protobufEvents) keep(done int) {
+func (p *formEvents) keep(done int) {
 	rest := p.buf[done:]
 	if cap(p.buf) > largeWatchBuffer && len(rest) <= idleWatchBuffer {
 		p.buf = nil
@@ -56,7 +54,7 @@ func (p *protobufEvents) keep(done int) {
 	p.buf = append(p.buf[:0], rest...)
 }
 
-func (p *protobufEvents) send(frames []byte) error {
+func (p *formEvents) send(frames []byte) error {
 	if len(frames) == 0 {
 		return nil
 	}
@@ -64,17 +62,16 @@ func (p *protobufEvents) send(frames []byte) error {
 	return err
 }
 
-func (p *protobufEvents) appendError(frames []byte, err error) []byte {
-	event := append([]byte(`{"type":"ERROR","object":`), p.x.statusBody(toStatus(err))...)
-	frames, err = appendFrame(frames, append(event, '}'))
+func (p *formEvents) appendError(frames []byte, err error) []byte {
+	frames, err = p.appendEvent(frames, "ERROR", p.x.statusBody(toStatus(err)))
 	if err != nil { // a Status has a form
 		panic(err)
 	}
 	return frames
 }
 
-// appendFrame appends an event in protobuf, behind its length.
-func appendFrame(dst, raw []byte) ([]byte, error) {
+// appendFrame appends an event that is in JSON.
+func (p *formEvents) appendFrame(dst, raw []byte) ([]byte, error) {
 	var event struct {
 		Type   string          `json:"type"`
 		Object json.RawMessage `json:"object"`
@@ -82,14 +79,27 @@ func appendFrame(dst, raw []byte) ([]byte, error) {
 	if err := json.Unmarshal(raw, &event); err != nil {
 		return dst, fmt.Errorf("cannot read an event of the watch: %w", err)
 	}
-	object, err := protobufOf(event.Object)
+	return p.appendEvent(dst, event.Type, event.Object)
+}
+
+// appendEvent appends an event in the form. Its object is given in JSON.
+func (p *formEvents) appendEvent(dst []byte, kind string, object []byte) ([]byte, error) {
+	if p.form == formCBOR {
+		return appendCBOREvent(dst, kind, object)
+	}
+	return appendProtobufEvent(dst, kind, object)
+}
+
+// appendProtobufEvent appends an event in protobuf, behind its length.
+func appendProtobufEvent(dst []byte, kind string, raw []byte) ([]byte, error) {
+	object, err := protobufOf(raw)
 	if err != nil {
 		return dst, err
 	}
 	if object == nil {
 		return dst, fmt.Errorf("cannot write an event of the watch as %s: its object is of a kind that has no such form", mediaProtobuf)
 	}
-	frame, err := (&metav1.WatchEvent{Type: event.Type, Object: runtime.RawExtension{Raw: object}}).Marshal()
+	frame, err := (&metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: object}}).Marshal()
 	if err != nil {
 		return dst, err
 	}

@@ -42,6 +42,7 @@ func (x *exchange) passHeld() (*front.Response, error) {
 	if err := x.hold(); err != nil {
 		return nil, err
 	}
+	x.sampleAnswer()
 	resp := x.pass()
 	if x.held.buf != nil && !resp.NoBody {
 		resp.Stream = x.copyHeld

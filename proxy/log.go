@@ -48,7 +48,10 @@ func (x *exchange) log(status int, written int64) {
 		attrs = append(attrs, slog.Any("policies", x.decision.Policies))
 	}
 	if x.decision != nil && len(x.decision.Audited) > 0 {
-		attrs = append(attrs, slog.Any("audited", effects(x.decision.Audited)))
+		attrs = append(attrs, slog.Any("audited", x.effects()))
+	}
+	if ignored := x.ignored(); len(ignored) > 0 {
+		attrs = append(attrs, slog.Any("ignored", failures(ignored)))
 	}
 	if x.conv != nil {
 		attrs = append(attrs, slog.String("conversion", x.conv.From.APIVersion()+" to "+x.conv.To.APIVersion()))
@@ -64,14 +67,30 @@ func (x *exchange) log(status int, written int64) {
 	logger.LogAttrs(context.Background(), slog.LevelInfo, "request", attrs...)
 }
 
-// effects says what policies in audit mode would have done, "10-freeze: deny". The
-// texts of what they would have said may show values of the object.
-func effects(audited []engine.Audit) []string {
-	list := make([]string, len(audited))
-	for i, a := range audited {
-		list[i] = a.Policy + ": " + a.Effect
+// failures says which policies were passed over, "10-freeze: expression at
+// 10-freeze.deny.cel:1:5". Why they failed may show values of the object.
+func failures(ignored []engine.Ignored) []string {
+	list := make([]string, len(ignored))
+	for i, failed := range ignored {
+		list[i] = failed.Policy + ": " + string(failed.Reason)
+		if pos := failedAt(failed.Err); pos != "" {
+			list[i] += " at " + pos
+		}
 	}
 	return list
+}
+
+// failedAt is where in its file a policy failed; "" where nobody knows.
+func failedAt(err error) string {
+	var eval *engine.EvalError
+	if errors.As(err, &eval) {
+		return eval.Pos.String()
+	}
+	var conversion *convert.Error
+	if errors.As(err, &conversion) {
+		return conversion.Pos.String()
+	}
+	return ""
 }
 
 // loggable is what the log says of err. What a policy's failure says to the

@@ -37,6 +37,8 @@ var (
 	matchesDesc = desc("mvp_policy_matches_total", "Requests that a policy did something to.", "policy")
 	denialsDesc = desc("mvp_policy_denials_total", "Requests that a policy refused.", "policy")
 	errorsDesc  = desc("mvp_policy_errors_total", "Requests that failed in a policy: an expression, or an object that could not be converted.", "policy")
+	ignoredDesc = desc("mvp_policy_ignored_total", "Requests that went on without a policy, since it failed and says so, by why.", "policy", "reason")
+	effectsDesc = desc("mvp_policy_audit_effects_total", "What a policy in audit mode would have done to requests, by the effect.", "policy", "effect")
 	auditedDesc = desc("mvp_policy_audited_total", "Requests that a policy in audit mode would have done something to.", "policy")
 )
 
@@ -44,7 +46,7 @@ var (
 func (c collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		upDesc, infoDesc, syncedDesc, staleDesc, ageDesc, probeDesc, openDesc, streamsDesc, responsesDesc, onlyDesc, lacksDesc,
-		viewDesc, partialDesc, convertedDesc, asksDesc, matchesDesc, denialsDesc, errorsDesc, auditedDesc,
+		viewDesc, partialDesc, convertedDesc, asksDesc, matchesDesc, denialsDesc, errorsDesc, ignoredDesc, effectsDesc, auditedDesc,
 	} {
 		descs <- d
 	}
@@ -127,6 +129,12 @@ func (out scrape) policies(counts map[string]policySeries) {
 	for name, c := range counts {
 		out.count(matchesDesc, c.Matches, name)
 		out.count(errorsDesc, c.Errors, name)
+		for reason, n := range c.Ignored {
+			out.count(ignoredDesc, n, name, string(reason))
+		}
+		for effect, n := range c.Effects {
+			out.count(effectsDesc, n, name, effect)
+		}
 		if c.denies {
 			out.count(denialsDesc, c.Denials, name)
 		}

@@ -90,6 +90,7 @@ type Server struct {
 	metrics *metrics
 	tallies tallies
 	state   atomic.Pointer[state]
+	set     atomic.Pointer[engine.Set] // of Config.Policies, that state is made of
 	builder *builder
 	v2      *openAPIV2
 	streams streams
@@ -98,6 +99,7 @@ type Server struct {
 	draining atomic.Bool
 	bodies   budget
 	patches  keyedLocks
+	audits   auditSlots
 	alive    alive
 
 	// rebuild has room for one token: a change that comes while a rebuild runs
@@ -125,7 +127,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, auth: auth, rebuild: make(chan struct{}, 1)}
+	s := &Server{cfg: cfg, auth: auth, rebuild: make(chan struct{}, 1), audits: make(auditSlots, auditsAtOnce)}
 	s.builder = newBuilder(cfg.Log, newDocuments(cfg.Log, s.Changed))
 	s.v2 = newOpenAPIV2(cfg.Log)
 	s.bodies.limit = cfg.MaxHeldBodies
@@ -179,6 +181,7 @@ func (s *Server) Run(ctx context.Context) error {
 			next.alive = s.alive.update(view)
 			next.tally = s.tallies.update(next)
 			close(s.state.Swap(next).replaced)
+			s.set.Store(live)
 			s.alive.endRemoved()
 			s.v2.want(view, derivedV2(next, conversionsOf(live)))
 		}
@@ -235,6 +238,9 @@ func (a *adoption) stop() {
 		a.timer = nil
 	}
 }
+
+// Uses reports whether requests are decided by set, which Config.Policies returned.
+func (s *Server) Uses(set *engine.Set) bool { return s.set.Load() == set }
 
 // Ready reports whether requests can be answered, and why not.
 func (s *Server) Ready() error {

@@ -23,17 +23,21 @@ func (x *exchange) choose() error {
 	if err != nil {
 		return err
 	}
-	var room [usualServers]rankedServer
-	ranked, err := x.rank(room[:0], servers)
-	if err != nil {
-		return err
+	var scores []float64
+	if x.decision.Routes() {
+		if scores, err = x.decision.Scores(routeViews(servers)); err != nil {
+			return err
+		}
 	}
+	var room [usualServers]rankedServer
+	ranked := x.rank(room[:0], servers, scores)
 	if len(ranked) == 0 {
 		return unavailable("the policies %s allow none of the %d kube-apiservers that could answer %s",
 			strings.Join(x.decision.Policies, ", "), len(servers), x.req.String())
 	}
 	x.server = x.pick(ranked)
 	x.noteSkew(servers)
+	x.hearRoutes(servers)
 	return nil
 }
 
@@ -50,20 +54,17 @@ type rankedServer struct {
 	load  int     // requests under way
 }
 
-// rank appends the servers that the policies allow.
-func (x *exchange) rank(dst []rankedServer, servers []*upstream.State) ([]rankedServer, error) {
-	routes, guarded := x.decision.Routes(), x.guarded()
-	for _, server := range servers {
+// rank appends the servers that the policies allow. No scores are those of policies
+// that have no say.
+func (x *exchange) rank(dst []rankedServer, servers []*upstream.State, scores []float64) []rankedServer {
+	guarded := x.guarded()
+	for i, server := range servers {
 		r := rankedServer{state: server, load: server.Inflight()}
-		if routes {
-			score, ok, err := x.decision.Score(routeView(server))
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
+		if scores != nil {
+			if scores[i] == engine.Never {
 				continue
 			}
-			r.score = score
+			r.score = scores[i]
 		}
 		if server.Server.Doubtful() {
 			r.doubt = 1
@@ -73,7 +74,7 @@ func (x *exchange) rank(dst []rankedServer, servers []*upstream.State) ([]ranked
 		}
 		dst = append(dst, r)
 	}
-	return dst, nil
+	return dst
 }
 
 // served reports whether a server that this request can reach serves the
@@ -168,6 +169,14 @@ func (x *exchange) capableOfPath(healthy []*upstream.State) ([]*upstream.State, 
 		}
 	}
 	return healthy, nil
+}
+
+func routeViews(servers []*upstream.State) []*engine.Upstream {
+	views := make([]*engine.Upstream, len(servers))
+	for i, server := range servers {
+		views[i] = routeView(server)
+	}
+	return views
 }
 
 // routeView is what route expressions see of a server.

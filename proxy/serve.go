@@ -43,6 +43,8 @@ type exchange struct {
 	decision *engine.Decision
 	judged   *tally             // of the policies that decided; the state may be a newer one
 	conv     *engine.Conversion // nil: the request is not converted
+	passed   passedOver         // policies that could not convert the request
+	audit    audit              // what policies in audit mode would do beside deciding
 
 	server    *upstream.State   // that answers
 	waitUntil time.Time         // for a server, once there was none
@@ -129,6 +131,10 @@ func (x *exchange) exchange() (*front.Response, error) {
 		if err == nil {
 			return resp, nil
 		}
+		if x.passOver(err) {
+			attempt--
+			continue
+		}
 		if errors.Is(err, errNoServer) && x.awaitServer() {
 			attempt = 0
 			continue
@@ -143,6 +149,7 @@ func (x *exchange) exchange() (*front.Response, error) {
 
 // attempt is the way of a request from its head to the beginning of its answer.
 func (x *exchange) attempt() (*front.Response, error) {
+	x.passed.sent = false
 	if err := x.identify(); err != nil {
 		return nil, err
 	}
@@ -221,8 +228,10 @@ func (x *exchange) decide() error {
 		Request: &x.req,
 		User:    x.user,
 		Object:  x.object,
+		Caller:  x.callerID,
 		Cluster: x.st.cluster,
 		Served:  x.served,
+		Without: x.passed.policies,
 	})
 	if err != nil {
 		return err
@@ -236,7 +245,7 @@ func (x *exchange) decide() error {
 			message: fmt.Sprintf("%s: denied by policy %q: %s", x.req.String(), d.Policy, d.Message),
 		}
 	}
-	return nil
+	return x.servedWithout()
 }
 
 // outbound is the request as it goes to a server.
@@ -281,6 +290,7 @@ func (x *exchange) forward(out *upstream.Request) error {
 
 func (x *exchange) trip(ctx context.Context, out *upstream.Request) error {
 	start := time.Now()
+	x.passed.sent = true
 	answer, err := x.server.Server.RoundTrip(ctx, out)
 	if err != nil {
 		return err
@@ -375,6 +385,7 @@ func (x *exchange) end(status int, written int64, err error) {
 	if x.endTrip != nil {
 		x.endTrip()
 	}
+	x.auditBodies()
 	x.body.release()
 	x.held.release()
 	x.s.streams.remove(x)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -186,8 +187,15 @@ func (t *tally) decided(x *exchange, d *engine.Decision) {
 	if d.Denied != nil && last >= 0 { // no policy is asked after the one that denies
 		t.policies[last].denials.Add(1)
 	}
+	for _, ignored := range x.ignored() {
+		t.policies[ignored.Index].ignore(ignored.Reason)
+	}
+	for _, n := range x.audit.notes {
+		t.policies[n.index].note(n.effect, n.paths)
+	}
 	seen := -1
 	for _, a := range d.Audited {
+		t.policies[a.Index].note(a.Effect, nil)
 		if a.Index != seen {
 			seen = a.Index
 			t.policies[seen].audited.Add(1)
@@ -213,6 +221,36 @@ type policyTally struct {
 	denies, audits bool // it can; guarded by tallies.mu
 
 	matches, denials, conversions, errors, audited atomic.Uint64
+
+	ignored [len(engine.Reasons)]atomic.Uint64
+	effects [len(auditEffects)]atomic.Uint64
+
+	mu          sync.Mutex
+	wouldChange []string
+}
+
+func (t *policyTally) ignore(reason engine.Reason) {
+	if i := slices.Index(engine.Reasons[:], reason); i >= 0 {
+		t.ignored[i].Add(1)
+	}
+}
+
+// note counts what the policy, in audit mode, would have done to a request, and
+// keeps the first paths that it would have changed.
+func (t *policyTally) note(effect string, paths []string) {
+	if i := slices.Index(auditEffects[:], effect); i >= 0 {
+		t.effects[i].Add(1)
+	}
+	if len(paths) == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, path := range paths {
+		if len(t.wouldChange) < auditPaths && !slices.Contains(t.wouldChange, path) {
+			t.wouldChange = append(t.wouldChange, path)
+		}
+	}
 }
 
 // PolicyCounts is what a policy has done since it became live, in requests.
@@ -225,10 +263,37 @@ type PolicyCounts struct {
 	Errors uint64 `json:"errors"`
 	// Audited is in how many it would have done something, but for its mode.
 	Audited uint64 `json:"audited"`
+	// Ignored is how many went on without it, since it failed, by why.
+	Ignored map[engine.Reason]uint64 `json:"ignored,omitempty"`
+	// Effects are what it would have done in audit mode, by the effect.
+	Effects map[string]uint64 `json:"auditEffects,omitempty"`
+	// WouldChange are the first paths that it would have changed in audit mode:
+	// "request spec.a", "answer spec.b".
+	WouldChange []string `json:"wouldChange,omitempty"`
 }
 
 func (t *policyTally) counts() PolicyCounts {
-	return PolicyCounts{t.matches.Load(), t.denials.Load(), t.conversions.Load(), t.errors.Load(), t.audited.Load()}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return PolicyCounts{
+		Matches: t.matches.Load(), Denials: t.denials.Load(), Conversions: t.conversions.Load(),
+		Errors: t.errors.Load(), Audited: t.audited.Load(),
+		Ignored: sums(t.ignored[:], engine.Reasons[:]), Effects: sums(t.effects[:], auditEffects[:]),
+		WouldChange: slices.Clone(t.wouldChange),
+	}
+}
+
+// sums are the counts that are not 0, by their names; nil if all are.
+func sums[K comparable](counts []atomic.Uint64, names []K) (out map[K]uint64) {
+	for i := range counts {
+		if n := counts[i].Load(); n > 0 {
+			if out == nil {
+				out = map[K]uint64{}
+			}
+			out[names[i]] = n
+		}
+	}
+	return out
 }
 
 // policySeries is what a scrape sees of the policies of one name.
@@ -252,8 +317,23 @@ func (t *tallies) byName() map[string]policySeries {
 
 func (c PolicyCounts) plus(o PolicyCounts) PolicyCounts {
 	return PolicyCounts{
-		c.Matches + o.Matches, c.Denials + o.Denials, c.Conversions + o.Conversions, c.Errors + o.Errors, c.Audited + o.Audited,
+		Matches: c.Matches + o.Matches, Denials: c.Denials + o.Denials, Conversions: c.Conversions + o.Conversions,
+		Errors: c.Errors + o.Errors, Audited: c.Audited + o.Audited,
+		Ignored: sum(c.Ignored, o.Ignored), Effects: sum(c.Effects, o.Effects),
+		WouldChange: slices.Concat(c.WouldChange, o.WouldChange),
 	}
+}
+
+// sum adds two counts by name.
+func sum[K comparable](a, b map[K]uint64) map[K]uint64 {
+	if len(a) == 0 {
+		return b
+	}
+	out := maps.Clone(a)
+	for key, n := range b {
+		out[key] += n
+	}
+	return out
 }
 
 // PolicyCounts returns what the policy of that name and origin has done; nothing for

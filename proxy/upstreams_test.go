@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -477,11 +478,11 @@ mvp_policy_matches_total{policy="heard"} 0
 	for name, want := range map[string]proxy.PolicyCounts{
 		"conv/apiMigrationRules[0]": {Matches: 2, Conversions: 2, Errors: 1},
 		"deny":                      {Matches: 1, Denials: 1},
-		"heard":                     {Audited: 2},
+		"heard":                     {Audited: 2, Effects: map[string]uint64{"deny": 2}},
 		"fails":                     {Errors: 1},
 		"unknown":                   {},
 	} {
-		if got := o.proxy.PolicyCounts(name, "file"); got != want {
+		if got := o.proxy.PolicyCounts(name, "file"); !reflect.DeepEqual(got, want) {
 			t.Errorf("of %s: %+v, want %+v", name, got, want)
 		}
 	}

@@ -28,7 +28,8 @@ import (
 //
 // The server can tell of the object that it gets, and does. What only the proxy can tell
 // is what the conversion changes before: a field of the client's under a name that only
-// the server's version has, and a second key where a rule looks for one.
+// the server's version has, one that the conversion drops, and a second key where a rule
+// looks for one.
 
 // maxFieldWarnings is how many bytes of warnings about fields one answer has, as with
 // kube-apiserver, so that its head stays one that clients take. The first always fits.
@@ -59,31 +60,83 @@ func (x *exchange) validated(raw, doc []byte) ([]byte, error) {
 	if directive == "" || form == mediaProtobuf {
 		return doc, nil // in protobuf there is no unknown field
 	}
-	object, mistakes := decodeStrict(doc)
+	decoded, mistakes := decodeStrict(doc)
 	if form == "application/yaml" || form == applyPatch {
 		mistakes = yamlTwice(raw)
 	}
-	var unknown []string
-	if object != nil && form != strategicMergePatch && form != applyPatch {
-		for _, f := range x.unknownFields(object, doc, form == mergePatch) {
-			unknown = append(unknown, f.Path)
-			if !f.Null || form != mergePatch {
-				mistakes = append(mistakes, errors.New(`unknown field "`+f.Path+`"`))
-			}
+	if isApply(form) {
+		if err := x.undeclared(decoded, doc); err != nil {
+			return nil, err
 		}
+	}
+	wrong := x.wrongFields(form, decoded, doc)
+	for _, text := range wrong.told {
+		mistakes = append(mistakes, errors.New(`unknown field "`+text+`"`))
 	}
 	switch {
 	case len(mistakes) == 0:
 	case directive == metav1.FieldValidationStrict:
-		return nil, x.strictly(form, doc, mistakes)
+		return nil, x.strictly(form, doc, decoded, mistakes)
 	case directive == metav1.FieldValidationWarn:
 		x.warnAbout(mistakes)
 	}
-	if len(unknown) > 0 {
-		return x.conv.WithoutUnknown(nil, doc, unknown), nil
+	if len(wrong.drop) > 0 {
+		return convert.Without(nil, doc, wrong.drop), nil
 	}
 	return doc, nil
 }
+
+// wrongFields are the fields of a body that the server does not get as the client's.
+type wrongFields struct {
+	told []string // what the client's version does not have, or the conversion drops
+	drop []string // where in the body they are that would become other fields
+}
+
+// wrongFields finds them in a body of the form, given decoded and as text.
+func (x *exchange) wrongFields(form string, decoded any, doc []byte) wrongFields {
+	switch form {
+	case jsonPatch:
+		return x.wrongOperations(decoded)
+	case strategicMergePatch:
+		decoded = withoutDirectives(decoded)
+		stripped, err := json.Marshal(decoded)
+		if err != nil {
+			return wrongFields{}
+		}
+		doc = stripped
+	}
+	var wrong wrongFields
+	object, ok := decoded.(map[string]any)
+	if !ok {
+		return wrong
+	}
+	deletes := form == mergePatch || form == strategicMergePatch // by a null
+	if !isApply(form) {                                          // of which undeclared has judged
+		for _, f := range x.unknownFields(object, doc, deletes) {
+			if x.conv.RenameTarget(f.Path) {
+				wrong.drop = append(wrong.drop, f.Path)
+			}
+			if !f.Null || !deletes {
+				wrong.told = append(wrong.told, f.Path)
+			}
+		}
+	}
+	wrong.addLost(x.conv.Lost(doc), deletes)
+	return wrong
+}
+
+// addLost adds the fields that a conversion drops. One that a patch deletes is not
+// missed.
+func (w *wrongFields) addLost(lost []convert.Lost, deletes bool) {
+	for _, f := range lost {
+		if (!f.Null || !deletes) && !slices.Contains(w.told, f.Path) {
+			w.told = append(w.told, f.Path)
+		}
+	}
+}
+
+// isApply reports whether a patch of the form is a server-side apply.
+func isApply(form string) bool { return form == applyPatch || form == applyPatchCBOR }
 
 func (x *exchange) warnAbout(mistakes []error) {
 	size := 0
@@ -96,16 +149,13 @@ func (x *exchange) warnAbout(mistakes []error) {
 	}
 }
 
-// decodeStrict decodes doc, which is nil when it is no object, and says which keys stand
-// twice.
-func decodeStrict(doc []byte) (object map[string]any, twice []error) {
-	var decoded any
+// decodeStrict decodes doc, to nil when it is not JSON, and says which keys stand twice.
+func decodeStrict(doc []byte) (decoded any, twice []error) {
 	twice, err := kjson.UnmarshalStrict(doc, &decoded, kjson.DisallowDuplicateFields)
 	if err != nil {
 		return nil, nil // the conversion says what is wrong with it
 	}
-	object, _ = decoded.(map[string]any)
-	return object, twice
+	return decoded, twice
 }
 
 // yamlTwice says which keys stand twice in a YAML document.
@@ -142,17 +192,21 @@ func (x *exchange) unknownFields(object map[string]any, doc []byte, patch bool) 
 }
 
 // strictly is kube-apiserver's answer to a request that must not have mistakes.
-func (x *exchange) strictly(form string, doc []byte, mistakes []error) error {
+func (x *exchange) strictly(form string, doc []byte, decoded any, mistakes []error) error {
 	err := &strictError{runtime.NewStrictDecodingError(mistakes)}
 	switch form {
-	case applyPatch:
+	case applyPatch, applyPatchCBOR:
 		return &statusError{
 			code: http.StatusBadRequest, reason: metav1.StatusReasonBadRequest, err: err,
 			message: fmt.Sprintf("error strict decoding YAML: %v", mistakes[0]),
 		}
 	case mergePatch, strategicMergePatch, jsonPatch:
+		shown := string(doc)
+		if form == strategicMergePatch {
+			shown = fmt.Sprintf("%+v", decoded)
+		}
 		invalid := apierrors.NewInvalid(schema.GroupKind{}, "", fieldpath.ErrorList{
-			fieldpath.Invalid(fieldpath.NewPath("patch"), string(doc), err.Error()),
+			fieldpath.Invalid(fieldpath.NewPath("patch"), shown, err.Error()),
 		})
 		return &statusError{
 			code: http.StatusUnprocessableEntity, reason: metav1.StatusReasonInvalid, err: err,

@@ -23,7 +23,7 @@ type watch struct {
 	pos     position
 
 	body        io.Reader // of the answer
-	contentType string    // of every answer
+	contentType string    // of what the client gets
 	cutter      cutter
 	fresh       bool  // no event of this answer has been seen
 	ended       bool  // an ERROR event has: there will be nothing more
@@ -91,12 +91,22 @@ func (w *watch) follows(answer *upstream.Response) bool {
 // begin makes the answer of x the one that is read.
 func (w *watch) begin() {
 	answer := w.x.answer
-	w.contentType = answer.Header.Get("Content-Type")
-	protobuf, _ := cuttable(w.contentType)
-	w.body, w.cutter = answer.Body, cutter{protobuf: protobuf}
+	w.contentType = w.clientType()
+	form, _ := cuttable(answer.Header.Get("Content-Type"))
+	w.body, w.cutter = answer.Body, cutter{form: form}
 	w.fresh, w.dropped, w.err, w.full = true, false, nil, false
 	w.buf, w.out = w.buf[:0], 0
 	w.resume.began = time.Now()
+}
+
+// clientType is the Content-Type in which the client gets the answer of x.
+func (w *watch) clientType() string {
+	if w.x.conv != nil {
+		if contentType := w.x.eventsType(); contentType != "" {
+			return contentType
+		}
+	}
+	return w.x.answer.Header.Get("Content-Type")
 }
 
 // copy is the Response.Stream of a watch.
@@ -109,7 +119,7 @@ func (w *watch) copy(out io.Writer) error {
 		if w.conv == nil {
 			err = w.pass(out)
 		} else {
-			err = w.x.convertWatch(out, w)
+			err = w.x.convertWatch(w.x.events(out), w)
 		}
 		if !w.turned || err != nil {
 			return err
@@ -254,12 +264,12 @@ func (w *watch) see(e event, raw []byte) bool {
 		w.unended = false
 		return !w.dropped
 	}
-	w.pos.pass(e, func() bool { return endsInitial(w.cutter.body(raw), w.cutter.protobuf) })
+	w.pos.pass(e, func() bool { return endsInitial(w.cutter.body(raw), w.cutter.form) })
 	w.resume.progress()
 	w.fresh = false
 	w.ended = w.ended || e.kind == errorEvent
 	w.dropped = e.kind == bookmarkEvent && !w.options.bookmarks
-	w.unended = !w.dropped && !w.cutter.protobuf && raw[len(raw)-1] != '\n'
+	w.unended = !w.dropped && w.cutter.form == formJSON && raw[len(raw)-1] != '\n'
 	return !w.dropped
 }
 

@@ -19,26 +19,37 @@ const maxHeldEvent = convert.MaxAnswerObjectBytes
 // looking for the newline. What is written otherwise is gone through bracket by
 // bracket.
 type cutter struct {
-	protobuf bool
+	form form // JSON, protobuf or CBOR
 
 	// Of an event in JSON that is not whole yet:
 	searched int // bytes that have no newline
 	depth    depth
+
+	extent cborExtent // of one in CBOR
 }
 
 // cuttable reports whether the events of an answer of that Content-Type can be told
 // apart, and how.
-func cuttable(contentType string) (protobuf, ok bool) {
+func cuttable(contentType string) (f form, ok bool) {
 	mediaType, _, err := mime.ParseMediaType(contentType)
-	return mediaType == mediaProtobuf, err == nil && (mediaType == "application/json" || mediaType == mediaProtobuf)
+	switch mediaType {
+	case string(formJSON), mediaProtobuf:
+		f = form(mediaType)
+	case mediaCBORSeq:
+		f = formCBOR
+	}
+	return f, err == nil && f != formNone
 }
 
 // cut returns the event that b begins with, and its length with the newline behind
 // it; 0 if it is not whole. ok is false if b begins with no event. Until it is whole
 // an event must stay at the beginning of b.
 func (c *cutter) cut(b []byte) (n int, e event, ok bool) {
-	if c.protobuf {
+	switch c.form {
+	case formProtobuf:
 		return cutProto(b)
+	case formCBOR:
+		return c.sequence(b)
 	}
 	if n = blanks(b); n > 0 {
 		return n, event{kind: blankEvent}, true
@@ -117,9 +128,21 @@ func cutProto(b []byte) (n int, e event, ok bool) {
 	return n, e, true
 }
 
+// sequence cuts off an event in CBOR, which is one data item.
+func (c *cutter) sequence(b []byte) (n int, e event, ok bool) {
+	if n, ok = c.extent.end(b); n == 0 {
+		return 0, e, ok
+	}
+	c.extent = cborExtent{}
+	if e, ok = scanCBOR(b[:n]); !ok {
+		return 0, e, false
+	}
+	return n, e, true
+}
+
 // body is the message of an event that was cut off.
 func (c *cutter) body(raw []byte) []byte {
-	if c.protobuf {
+	if c.form == formProtobuf {
 		return raw[protoHead:]
 	}
 	return raw

@@ -107,13 +107,25 @@ type wireEvent struct {
 	} `json:"object"`
 }
 
+// eventJSON is an event that may be in CBOR in JSON; nil of what is no CBOR.
+func eventJSON(raw []byte, f form) []byte {
+	if f != formCBOR {
+		return raw
+	}
+	doc, err := transcodeCBOR(raw, maxHeldEvent)
+	if err != nil {
+		return nil
+	}
+	return doc
+}
+
 // endsInitial reports whether a bookmark says that the initial events have ended.
-func endsInitial(raw []byte, protobuf bool) bool {
-	if protobuf {
+func endsInitial(raw []byte, f form) bool {
+	if f == formProtobuf {
 		return protoEndsInitial(raw)
 	}
 	var e wireEvent
-	return json.Unmarshal(raw, &e) == nil && e.Object.Metadata.Annotations[metav1.InitialEventsAnnotationKey] == "true"
+	return json.Unmarshal(eventJSON(raw, f), &e) == nil && e.Object.Metadata.Annotations[metav1.InitialEventsAnnotationKey] == "true"
 }
 
 // gone reports whether an ERROR event or an answer says that a server's history
@@ -135,12 +147,12 @@ func gone(status *metav1.Status) (oldest uint64, yes bool) {
 var tooOld = regexp.MustCompile(`too old resource version: [0-9]+ \(([0-9]+)\)`)
 
 // statusOf reads the Status of an ERROR event; an empty one where there is none.
-func statusOf(raw []byte, protobuf bool) *metav1.Status {
-	if protobuf {
+func statusOf(raw []byte, f form) *metav1.Status {
+	if f == formProtobuf {
 		return protoStatus(raw)
 	}
 	var e wireEvent
-	if json.Unmarshal(bytes.TrimSpace(raw), &e) != nil {
+	if json.Unmarshal(bytes.TrimSpace(eventJSON(raw, f)), &e) != nil {
 		return &metav1.Status{}
 	}
 	return &e.Object.Status

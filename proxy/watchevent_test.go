@@ -121,8 +121,8 @@ func FuzzScanJSON(f *testing.F) {
 }
 
 // cutAll cuts a stream that comes in pieces of the given size, and says what it found.
-func cutAll(protobuf bool, stream []byte, piece int) string {
-	c, found, held := cutter{protobuf: protobuf}, "", []byte(nil)
+func cutAll(form form, stream []byte, piece int) string {
+	c, found, held := cutter{form: form}, "", []byte(nil)
 	for len(stream) > 0 {
 		n := min(piece, len(stream))
 		held, stream = append(held, stream[:n]...), stream[n:]
@@ -147,7 +147,7 @@ func TestCutter(t *testing.T) {
 	f := func(stream, want string) {
 		t.Helper()
 		for piece := 1; piece <= len(stream); piece++ {
-			if got := cutAll(false, []byte(stream), piece); got != want {
+			if got := cutAll(formJSON, []byte(stream), piece); got != want {
 				t.Errorf("%q in pieces of %d: got %q, want %q", stream, piece, got, want)
 			}
 		}
@@ -171,24 +171,55 @@ func TestCutProto(t *testing.T) {
 	framed := func(size, message string) []byte { return []byte(size + message) }
 	message := "\n\x05ADDED"
 	for piece := 1; piece < 12; piece++ {
-		if got := cutAll(true, append(framed("\x00\x00\x00\x07", message), "\x00\x00\x00\x09\n"...), piece); got != "2:0 5" {
+		if got := cutAll(formProtobuf, append(framed("\x00\x00\x00\x07", message), "\x00\x00\x00\x09\n"...), piece); got != "2:0 5" {
 			t.Errorf("in pieces of %d: got %q", piece, got)
 		}
 	}
 	for _, bad := range [][]byte{framed("\xff\xff\xff\xff", "abc"), framed("\x00\x00\x00\x02", "\n\n"), framed("\x00\x00\x00\x00", "")} {
-		if got := cutAll(true, bad, len(bad)); got != "!" {
+		if got := cutAll(formProtobuf, bad, len(bad)); got != "!" {
 			t.Errorf("%q: got %q, want that it is no event", bad, got)
 		}
 	}
 }
 
+func TestCutCBOR(t *testing.T) {
+	f := func(stream, want string) {
+		t.Helper()
+		for piece := 1; piece <= len(stream); piece++ {
+			if got := cutAll(formCBOR, []byte(stream), piece); got != want {
+				t.Errorf("%x in pieces of %d: got %q, want %q", stream, piece, got, want)
+			}
+		}
+	}
+
+	one := "\xd9\xd9\xf7\xa2\x44type\x45ADDED\x46object\xd9\xd9\xf7\xa1\x48metadata\xa1\x4fresourceVersion\x41\x31"
+	f(one, "2:1 0")
+	f(one+one+one[:30], "2:1 2:1 30")
+	f("\xbf\x66object\xbf\x68metadata\xbf\x6fresourceVersion\x7f\x61\x31\x61\x32\xff\xff\xff\x64type\x65ADDED\xff", "2:12 0")
+	f("\xa2\x44type\x45ADDED\x46object\x80", "2:0 0")
+	f("\xa1\x44type\x45ERROR", "5:0 0")
+	f("\xa1\x44type\x45ADD", "10")
+	f("\xa1\x44kind\x46Status", "!")
+	f("\xa1\x44type\x01", "!")
+	f("\xa0", "!")
+	f("\x01", "!")
+	f("\xff", "!")
+	f("\x82\xff", "!")
+	f("\x1c", "!")
+	f("\x9b\xff\xff\xff\xff\xff\xff\xff\xff", "!")
+	f(strings.Repeat("\x9f", maxCBORDepth+1), "!")
+}
+
 func FuzzCutter(f *testing.F) {
-	f.Add([]byte(`{"type":"ADDED","object":{"metadata":{"resourceVersion":"1"}}}`+"\n"), uint8(3), false)
-	f.Add([]byte("\x00\x00\x00\x07\n\x05ADDED"), uint8(2), true)
-	f.Fuzz(func(t *testing.T, stream []byte, piece uint8, protobuf bool) {
-		got := cutAll(protobuf, stream, int(piece)+1)
+	forms := []form{formJSON, formProtobuf, formCBOR}
+	f.Add([]byte(`{"type":"ADDED","object":{"metadata":{"resourceVersion":"1"}}}`+"\n"), uint8(3), uint8(0))
+	f.Add([]byte("\x00\x00\x00\x07\n\x05ADDED"), uint8(2), uint8(1))
+	f.Add([]byte("\xbf\x44type\x45ADDED\x46object\x9f\xa0\xff\xff"), uint8(2), uint8(2))
+	f.Fuzz(func(t *testing.T, stream []byte, piece, which uint8) {
+		form := forms[int(which)%len(forms)]
+		got := cutAll(form, stream, int(piece)+1)
 		// How a stream comes may matter only to what is no JSON, or has no newlines.
-		if want := cutAll(protobuf, stream, len(stream)+1); got != want && (protobuf || validStream(stream)) {
+		if want := cutAll(form, stream, len(stream)+1); got != want && (form != formJSON || validStream(stream)) {
 			t.Errorf("%q in pieces of %d: got %q, want %q", stream, int(piece)+1, got, want)
 		}
 	})

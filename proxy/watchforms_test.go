@@ -11,7 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	cborserializer "k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -52,9 +54,34 @@ func protoEvents(t testing.TB) dialect {
 	}}
 }
 
+// cborEvents writes events as kube-apiserver does in CBOR, with its own code.
+func cborEvents(t testing.TB) dialect {
+	return dialect{"application/cbor-seq", func(c change) string {
+		metadata := map[string]any{"name": c.name, "resourceVersion": fmt.Sprint(c.rv)}
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": map[string]any{"n": 1.0}}}
+		kind := c.kind
+		switch c.kind {
+		case "INITIAL":
+			kind = "BOOKMARK"
+			metadata["annotations"] = map[string]any{"k8s.io/initial-events-end": "true", "x": "y"}
+		case "ERROR":
+			object.Object = map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "message": c.name, "code": int64(c.rv)}
+		}
+		serializer := cborserializer.NewSerializer(scheme.Scheme, scheme.Scheme)
+		var raw, event bytes.Buffer
+		if err := serializer.Encode(object, &raw); err != nil {
+			t.Fatal(err)
+		}
+		if err := serializer.Encode(&metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: raw.Bytes()}}, &event); err != nil {
+			t.Fatal(err)
+		}
+		return event.String()
+	}}
+}
+
 // Watches in other forms go on as well, at every byte.
 func TestWatchDialects(t *testing.T) {
-	for name, d := range map[string]dialect{"protobuf": protoEvents(t), "table": tables} {
+	for name, d := range map[string]dialect{"protobuf": protoEvents(t), "CBOR": cborEvents(t), "table": tables} {
 		t.Run(name, func(t *testing.T) {
 			changes := []change{{10, "ADDED", "p"}, {11, "MODIFIED", "p"}, {12, "DELETED", "p"}}
 			h := newHistory()
@@ -78,9 +105,14 @@ func TestWatchDialects(t *testing.T) {
 }
 
 // The end of the initial events, bookmarks and a history that is gone are seen in
-// protobuf, too.
-func TestWatchProtobuf(t *testing.T) {
-	d := protoEvents(t)
+// protobuf and CBOR, too.
+func TestWatchBinary(t *testing.T) {
+	t.Run("protobuf", func(t *testing.T) { checkBinaryWatch(t, protoEvents(t)) })
+	t.Run("CBOR", func(t *testing.T) { checkBinaryWatch(t, cborEvents(t)) })
+}
+
+func checkBinaryWatch(t *testing.T, d dialect) {
+	t.Helper()
 	h := newHistory()
 	h.add(10, "ADDED", "p")
 	a, b, c := serveWatches(t, "a", h), serveWatches(t, "b", h), serveWatches(t, "c", h)

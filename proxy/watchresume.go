@@ -91,7 +91,7 @@ var errTurnedAway = errors.New("the server answered with an ERROR event at once"
 // position is too old for this server, which may be news to another.
 func (w *watch) turnsAway(raw []byte) bool {
 	r := &w.resume
-	status := statusOf(w.cutter.body(raw), w.cutter.protobuf)
+	status := statusOf(w.cutter.body(raw), w.cutter.form)
 	oldest, tooOld := gone(status)
 	if r.count == 0 {
 		if !tooOld || w.pos.certain() == 0 {
@@ -283,7 +283,7 @@ func (w *watch) open(from uint64) attempt {
 		return turnedDown
 	case err != nil:
 		return busy
-	case w.follows(x.answer) && x.answer.Header.Get("Content-Type") == w.contentType:
+	case w.follows(x.answer) && w.clientType() == w.contentType:
 		w.resume.count++
 		x.failed = nil
 		w.begin()

@@ -11,8 +11,9 @@ import (
 
 // Answer reads a server's JSON answer to anything but a watch from r and writes
 // it to w for the client, in pieces of about 32 KiB. A list goes by item by item;
-// of a table only the embedded objects change; an object that does not say it is
-// of the converted kind and version passes byte for byte.
+// of a table only the embedded objects change, and of what is metadata only the labels
+// and annotations; a Status is as [Converter.Status] makes it. An object that does not
+// say it is of the converted kind and version passes byte for byte.
 //
 // An answer that is cut off, is not JSON, or cannot be converted is an error
 // ([io.ErrUnexpectedEOF], an [*Error], or the reader's or writer's own). Part of
@@ -36,8 +37,9 @@ func (c *Converter) Answer(w io.Writer, r io.Reader, vars *Vars) error {
 
 // unreadable makes an *Error of what the stream says of a server's answer.
 func (c *Converter) unreadable(err error) error {
+	var syntax *syntaxError
 	switch {
-	case errors.Is(err, errNotObject), errors.Is(err, errNotJSON), errors.Is(err, errValueTooLarge):
+	case errors.As(err, &syntax), errors.Is(err, errNotObject), errors.Is(err, errNotJSON), errors.Is(err, errValueTooLarge):
 		return c.notJSON(ToClient, err)
 	default:
 		return err
@@ -101,7 +103,7 @@ func (a *answer) object() error {
 		}
 		array := a.s.buf[a.s.pos] == '['
 		switch {
-		case name == "items" && array && a.head.mayBeList(&a.c.spec.To):
+		case name == "items" && array && (a.head.mayBeList(&a.c.spec.To) || a.head.mayBeMetadataList()):
 			return a.list()
 		case name == "rows" && array && a.head.mayBeTable():
 			return a.table()
@@ -143,17 +145,24 @@ func (a *answer) headMember(name string) error {
 func (a *answer) decide() (bool, error) {
 	h, to := &a.head, &a.c.spec.To
 	ours := h.apiVersion == a.c.apiVersion(ToClient)
+	mayBeStatus := h.apiVersion == "v1" && (h.kindAt == (span{}) || h.kind == "Status")
 	switch {
-	case h.apiVersionAt != (span{}) && !ours && !strings.HasPrefix(h.apiVersion, metaGroup):
+	case h.apiVersionAt != (span{}) && !ours && !mayBeStatus && !strings.HasPrefix(h.apiVersion, metaGroup):
 		return true, a.untouched()
 	case h.apiVersionAt == (span{}) || h.kindAt == (span{}):
 		return false, nil
+	case mayBeStatus:
+		return true, a.status()
 	case ours && to.isKind(h.kind):
 		return true, a.single()
 	case ours && to.isListKind(h.kind):
 		return true, a.listMembers()
 	case isTable(h.apiVersion, h.kind):
 		return true, a.tableMembers()
+	case isMetadataOnly(h.apiVersion, h.kind) && a.c.convertsMetadata():
+		return true, a.metadata()
+	case isMetadataList(h.apiVersion, h.kind) && a.c.convertsMetadata():
+		return true, a.listMembers()
 	default:
 		return true, a.untouched()
 	}
@@ -162,6 +171,11 @@ func (a *answer) decide() (bool, error) {
 func (h *head) mayBeList(to *Version) bool {
 	return (h.apiVersionAt == (span{}) || h.apiVersion == to.APIVersion()) &&
 		(h.kindAt == (span{}) || to.isListKind(h.kind))
+}
+
+func (h *head) mayBeMetadataList() bool {
+	const kind = "PartialObjectMetadataList"
+	return (h.kindAt == (span{}) || h.kind == kind) && (h.apiVersionAt == (span{}) || isMetadataList(h.apiVersion, kind))
 }
 
 func (h *head) mayBeTable() bool {
@@ -178,6 +192,32 @@ func (a *answer) single() error {
 	a.out = out
 	a.s.mark = a.s.pos
 	return err
+}
+
+// status says what the answer says of fields and kinds in the client's names.
+func (a *answer) status() error {
+	if err := a.s.rest(1); err != nil {
+		return err
+	}
+	a.out = a.c.Status(a.out, a.s.buf[a.s.mark:a.s.pos])
+	a.s.mark = a.s.pos
+	return nil
+}
+
+// metadata converts the answer as one metadata-only object.
+func (a *answer) metadata() error {
+	if err := a.s.rest(1); err != nil {
+		return err
+	}
+	if err := a.d.parse(a.s.buf[a.s.mark:a.s.pos]); err != nil {
+		return a.c.notJSON(ToClient, err)
+	}
+	if err := a.metadataOnly(root, a.vars); err != nil {
+		return err
+	}
+	a.out = a.d.appendTo(a.out, root)
+	a.s.mark = a.s.pos
+	return nil
 }
 
 // untouched passes the rest of the answer.
@@ -228,6 +268,9 @@ func (a *answer) listMembers() error {
 // they are a list's: an object may have a field called items.
 func (a *answer) stillList() error {
 	h, to := &a.head, &a.c.spec.To
+	if h.mayBeMetadataList() {
+		return nil
+	}
 	if h.apiVersionAt != (span{}) && h.apiVersion != to.APIVersion() || h.kindAt != (span{}) && !to.isListKind(h.kind) {
 		return a.c.badBody(ToClient, "cannot convert the server's answer: %s %s has items before it says what it is",
 			source.Cut(h.apiVersion), source.Cut(h.kind))
@@ -293,8 +336,9 @@ func (a *answer) tableMembers() error {
 	}
 }
 
-// elements converts the array at pos, element by element.
-func (a *answer) elements(convert func(raw []byte) error) error {
+// elements converts the array at pos, element by element: convert finds each in the
+// document.
+func (a *answer) elements(convert func() error) error {
 	a.s.pos++
 	for first := true; ; first = false {
 		c, err := a.s.inside()
@@ -314,10 +358,10 @@ func (a *answer) elements(convert func(raw []byte) error) error {
 			return errNotJSON
 		}
 		a.copy()
-		if err := a.s.value(); err != nil {
+		if err := a.s.document(a.d, ""); err != nil {
 			return err
 		}
-		if err := convert(a.s.buf[a.s.mark:a.s.pos]); err != nil {
+		if err := convert(); err != nil {
 			return err
 		}
 		a.s.mark = a.s.pos
@@ -329,12 +373,16 @@ func (a *answer) elements(convert func(raw []byte) error) error {
 
 // item converts one item of a list. What it does not say of itself, the list
 // says for it.
-func (a *answer) item(raw []byte) error {
-	if err := a.d.parse(raw); err != nil {
-		return a.c.notJSON(ToClient, err)
-	}
+func (a *answer) item() error {
 	if a.d.kind(root) == kindObject {
 		n := a.c.names(a.d, root)
+		if isMetadataOnly(n.apiVersion, n.kind) || isMetadataList(a.head.apiVersion, a.head.kind) && n.kindAt == 0 {
+			if err := a.metadataOnly(root, a.vars); err != nil {
+				return err
+			}
+			a.out = a.d.appendTo(a.out, root)
+			return nil
+		}
 		is, err := a.c.concerns(n, ToClient)
 		if err != nil {
 			return err
@@ -351,10 +399,7 @@ func (a *answer) item(raw []byte) error {
 }
 
 // row converts one row of a table.
-func (a *answer) row(raw []byte) error {
-	if err := a.d.parse(raw); err != nil {
-		return a.c.notJSON(ToClient, err)
-	}
+func (a *answer) row() error {
 	if err := a.rowObject(root, a.vars); err != nil {
 		return err
 	}
@@ -369,11 +414,14 @@ func (x *run) rowObject(r ref, vars *Vars) error {
 		return nil
 	}
 	n := x.c.names(x.d, object)
-	if !x.c.isOurs(n) {
-		return nil
+	switch {
+	case x.c.isOurs(n):
+		x.at = object
+		return x.convert(n, vars)
+	case isMetadataOnly(n.apiVersion, n.kind):
+		return x.metadataOnly(object, vars)
 	}
-	x.at = object
-	return x.convert(n, vars)
+	return nil
 }
 
 // isOurs reports whether an object of the server's says that it is one to

@@ -1,10 +1,8 @@
 package convert
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"runtime"
 	"strings"
 	"testing"
@@ -145,41 +143,6 @@ func decodedRun(b *testing.B, code *gojq.Code, src []byte) {
 	}
 	if _, err := json.Marshal(out); err != nil {
 		b.Fatal(err)
-	}
-}
-
-func BenchmarkAnswer(b *testing.B) {
-	for _, bb := range []struct{ name, response string }{
-		{"rules", ""},
-		{"planned", `rename(.spec.config.requestTimeoutSeconds; .spec.config.legacyTimeout) | .spec.config.legacyTimeout |= tostring`},
-		{"unplanned", `.spec.config.legacyTimeout = "\(.spec.config.requestTimeoutSeconds)s"`},
-	} {
-		spec := articleSpec()
-		if bb.response != "" {
-			spec.Rules = nil
-			spec.Response = &source.Text{Code: bb.response, Start: source.Pos{File: "p.response.jq", Line: 1, Col: 1}}
-		}
-		b.Run(bb.name, func(b *testing.B) { benchAnswer(b, mustCompile(b, spec)) })
-	}
-}
-
-func benchAnswer(b *testing.B, c *Converter) {
-	item := benchObject(4 << 10)
-	item = bytes.ReplaceAll(item, []byte("v1alpha1"), []byte("v1beta1"))
-	list := []byte(`{"apiVersion":"myapps.example.com/v1beta1","items":[`)
-	for i := range 500 {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, item...)
-	}
-	list = append(list, `],"kind":"CustomResourceList"}`...)
-	b.SetBytes(int64(len(list)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := c.Answer(io.Discard, bytes.NewReader(list), nil); err != nil {
-			b.Fatal(err)
-		}
 	}
 }
 

@@ -11,7 +11,8 @@ type Converter struct {
 	steps []*step
 	words []word // From's apiVersion and kind, To's apiVersion and kind
 
-	request, response *program // nil: none
+	request, response *program // nil: none, or those of the links
+	links             []link   // in the order of their way to the server
 	limits            Limits
 
 	preserve []path // in the server's version
@@ -40,6 +41,9 @@ func Compile(spec Spec) (*Converter, source.Errors) {
 			continue
 		}
 		compiled, mistakes := compileProgram(p.text)
+		if len(mistakes) > 0 && spec.Limits.UnboundedJQ {
+			compiled, mistakes = compileUnbounded(p.text)
+		}
 		*p.into = compiled
 		errs = append(errs, mistakes...)
 	}
@@ -48,6 +52,7 @@ func Compile(spec Spec) (*Converter, source.Errors) {
 		return nil, errs
 	}
 	c.spec.Rules = nil // the steps have all of them that counts
+	c.links = []link{{len(c.steps), c}}
 	return c, nil
 }
 
@@ -77,7 +82,30 @@ func (c *Converter) WithSchemas(from, to Schema) *Converter {
 
 // UsesJQ reports whether a jq program takes part in the conversion, so that a
 // patch cannot be converted by itself.
-func (c *Converter) UsesJQ() bool { return c.request != nil || c.response != nil }
+func (c *Converter) UsesJQ() bool {
+	for _, l := range c.links {
+		if l.of.request != nil || l.of.response != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// link is one conversion of those that a converter makes one after the other: some of
+// its steps, and the programs that come behind them.
+type link struct {
+	end int        // of its steps, which start where those of the link before end
+	of  *Converter // whose versions, programs and limits are meant
+}
+
+// stepsOf returns the steps of link i.
+func (c *Converter) stepsOf(i int) []*step {
+	start := 0
+	if i > 0 {
+		start = c.links[i-1].end
+	}
+	return c.steps[start:c.links[i].end]
+}
 
 // clientPath returns what p, as step i sees it before it runs, is in the client's
 // version.

@@ -4,12 +4,8 @@ import "slices"
 
 // Compose returns the converter that does first what a does and then what b does,
 // which converts from the version that a converts to: one from a's client version
-// to b's server version. It is nil where that cannot be told from the two: a has a
-// jq program, which would have to run before the rules of b.
+// to b's server version. A body is read and written once, however many there are.
 func Compose(a, b *Converter) *Converter {
-	if a.UsesJQ() && (b.UsesJQ() || len(b.steps) > 0) {
-		return nil
-	}
 	c := *a
 	c.spec.To = b.spec.To
 	switch {
@@ -19,14 +15,19 @@ func Compose(a, b *Converter) *Converter {
 		c.spec.To.Kind = a.spec.To.Kind
 	}
 	c.words = knownWords(&c.spec)
-	if !a.UsesJQ() {
-		c.request, c.response = b.request, b.response
-	}
+	c.request, c.response = nil, nil
 	c.steps = slices.Clone(a.steps)
 	for _, s := range b.steps {
 		moved := *s
 		moved.number = len(c.steps)
 		c.steps = append(c.steps, &moved)
+	}
+	c.links = []link{{len(c.steps), &c}}
+	if a.UsesJQ() || b.UsesJQ() { // each program between the rules that it was between
+		c.links = slices.Clone(a.links)
+		for _, l := range b.links {
+			c.links = append(c.links, link{len(a.steps) + l.end, l.of})
+		}
 	}
 	c.preserve = slices.Clone(b.preserve)
 	for _, p := range a.preserve {

@@ -2,6 +2,9 @@ package convert
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/mixed-version-proxy/mvp/engine/source"
@@ -86,12 +89,67 @@ func TestCompose(t *testing.T) {
 		t.Errorf("kept %s, %v, want %s", kept, err, want)
 	}
 
-	if Compose(b, a) != nil {
-		t.Error("rules ran before the program that comes first")
-	}
 	same := mustCompile(t, Spec{From: v("v3", ""), To: v("v4", "")})
 	up, err = Compose(b, same).Object(nil, []byte(`{"apiVersion":"g/v2","kind":"New","spec":{}}`), ToServer, nil)
 	if want := `{"apiVersion":"g/v4","kind":"New","spec":{"seen":"up"}}`; err != nil || string(up) != want {
 		t.Errorf("got %s, %v, want %s", up, err, want)
+	}
+}
+
+// Programs in the middle of a chain run between the rules of theirs, see the versions
+// that they convert between, and cost no pass of their own.
+func TestComposePrograms(t *testing.T) {
+	v := func(version, kind string) Version {
+		return Version{Group: "g", Version: version, Resource: "things", Kind: kind}
+	}
+	program := func(code string) *source.Text {
+		return &source.Text{Start: source.Pos{File: "p.jq", Line: 1, Col: 1}, Code: code}
+	}
+	rename := func(from, to string) []Rule { return []Rule{{Action: Rename, Path: from, TargetPath: to}} }
+	a := Spec{
+		From: v("v1", "Old"), To: v("v2", "New"), Rules: rename("spec.a", "spec.b"),
+		Request:  program(`.spec.b += 1 | .spec.way += [$from, .apiVersion, .kind, $to] | del(.spec.gone)`),
+		Response: program(`.spec.b -= 1 | .spec.way += [$from, .apiVersion, .kind, $to] | rename(.metadata.labels.two; .metadata.labels.one)`),
+	}
+	b := Spec{From: v("v2", "New"), To: v("v3", "Newer"), Rules: []Rule{
+		{Action: Rename, Path: "spec.b", TargetPath: "spec.c"},
+		{Action: Rename, Path: "metadata.labels.two", TargetPath: "metadata.labels.three"},
+	}}
+	c := Spec{
+		From: v("v3", "Newer"), To: v("v4", "Newer"), Rules: rename("spec.c", "spec.d"),
+		Request:  program(`.spec.d *= 2 | .spec.way += [$from, .apiVersion, .kind, $to]`),
+		Response: program(`.spec.d /= 2 | .spec.way += [$from, .apiVersion, .kind, $to]`),
+	}
+	all := Compose(Compose(mustCompile(t, a), mustCompile(t, b)), mustCompile(t, c))
+	schemas := all.WithSchemas(types{"spec.a": TypeInteger}, nil)
+	f := func(dir Direction, src, want string) {
+		t.Helper()
+		for _, converter := range []*Converter{all, schemas} {
+			got, err := converter.Object(nil, []byte(src), dir, nil)
+			if err != nil || !sameJSON(t, got, []byte(want)) {
+				t.Errorf("%s\n got %s, %v\nwant %s", src, got, err, want)
+			}
+		}
+	}
+
+	f(ToServer, `{"apiVersion":"g/v1","kind":"Old","spec":{"a":20,"gone":1}}`,
+		`{"apiVersion":"g/v4","kind":"Newer","spec":{"d":42,"way":["g/v1","g/v1","Old","g/v2","g/v3","g/v3","Newer","g/v4"]}}`)
+	f(ToClient, `{"apiVersion":"g/v4","kind":"Newer","metadata":{"labels":{"three":"3"}},"spec":{"d":42}}`,
+		`{"apiVersion":"g/v1","kind":"Old","metadata":{"labels":{"one":"3"}},"spec":{"a":20,"way":["g/v4","g/v4","Newer","g/v3","g/v2","g/v2","New","g/v1"]}}`)
+
+	if _, err := all.MergePatch(nil, []byte(`{"spec":{"a":1}}`), nil); !errors.Is(err, ErrNeedsObject) {
+		t.Errorf("a patch through programs was rewritten: %v", err)
+	}
+	if lost := fmt.Sprint(all.Lost([]byte(`{"spec":{"gone":1}}`))); lost != "[{spec.gone false}]" {
+		t.Errorf("lost is %s", lost)
+	}
+	var partial bytes.Buffer
+	const answer = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"labels":{"three":"3"}}}`
+	if err := all.Answer(&partial, strings.NewReader(answer), nil); err != nil || partial.String() != strings.Replace(answer, "three", "one", 1) {
+		t.Errorf("metadata was answered %s, %v", partial.String(), err)
+	}
+	_, err := all.Object(nil, []byte(`{"apiVersion":"g/v1","kind":"Old","spec":{"a":{}}}`), ToServer, nil)
+	if err == nil || !strings.HasPrefix(err.Error(), "p.jq:1:1: ") {
+		t.Errorf("a program that fails says %v", err)
 	}
 }

@@ -106,11 +106,25 @@ func (e *syntaxError) Error() string {
 // parse checks the whole of src and makes it the document. Of its nodes only
 // root and root's members exist afterwards.
 func (d *doc) parse(src []byte) error {
+	end, f := d.parseStart(src, "")
+	if f != noFault {
+		return &syntaxError{end, f}
+	}
+	if rest := skipSpace(src, end); rest < len(src) {
+		return &syntaxError{rest, badSyntax}
+	}
+	return nil
+}
+
+// parseStart is parse for the value that src starts with, and returns the position
+// after it, or that of the fault. If open is a member of it that is an object, the
+// members of that get nodes in the same pass.
+func (d *doc) parseStart(src []byte, open string) (int, fault) {
 	d.src, d.own = src, d.own[:0]
 	d.nodes = append(d.nodes[:0], node{}, node{})
 	start := skipSpace(src, 0)
 	if start >= len(src) {
-		return &syntaxError{len(src), truncated}
+		return len(src), truncated
 	}
 	n := &d.nodes[root]
 	n.kind = kindOf(src[start])
@@ -118,34 +132,29 @@ func (d *doc) parse(src []byte) error {
 	var end int
 	var f fault
 	if n.kind == kindObject || n.kind == kindArray {
-		end, f = d.parseRoot(start)
+		end, f = d.parseMembers(root, start, 1, open)
 	} else {
 		end, f = checkValue(src, start, 0)
 	}
-	if f != noFault {
-		return &syntaxError{end, f}
-	}
-	if rest := skipSpace(src, end); rest < len(src) {
-		return &syntaxError{rest, badSyntax}
-	}
 	d.nodes[root].val.end = int32(end)
-	return nil
+	return end, f
 }
 
-// parseRoot checks the object or array at start and makes its members nodes.
-func (d *doc) parseRoot(start int) (int, fault) {
+// parseMembers checks the object or array r at start, whose members lie inside depth
+// others, and makes the members nodes.
+func (d *doc) parseMembers(r ref, start, depth int, open string) (int, fault) {
 	b := d.src
 	object := b[start] == '{'
 	closing := b[start] + 2 // '}' is '{' + 2, ']' is '[' + 2
-	d.nodes[root].expanded = true
+	d.nodes[r].expanded = true
 	lead := start + 1
 	i := skipSpace(b, lead)
 	if i < len(b) && b[i] == closing {
-		d.nodes[root].tail = int32(lead)
+		d.nodes[r].tail = int32(lead)
 		return i + 1, noFault
 	}
 	for {
-		n := node{parent: root, pre: span{int32(lead), int32(i)}}
+		n := node{parent: r, pre: span{int32(lead), int32(i)}}
 		var f fault
 		if object {
 			keyStart := i
@@ -154,13 +163,9 @@ func (d *doc) parseRoot(start int) (int, fault) {
 			}
 			n.setKey(b, keyStart, i)
 		}
-		n.val.start = int32(i)
-		if i, f = checkValue(b, i, 1); f != noFault {
+		if i, f = d.parseMember(n, i, depth, open); f != noFault {
 			return i, f
 		}
-		n.val.end = int32(i)
-		n.kind = kindOf(b[n.val.start])
-		d.link(root, n)
 		lead = i
 		if i = skipSpace(b, i); i >= len(b) {
 			return i, truncated
@@ -170,12 +175,32 @@ func (d *doc) parseRoot(start int) (int, fault) {
 			lead = i + 1
 			i = skipSpace(b, lead)
 		case closing:
-			d.nodes[root].tail = int32(lead)
+			d.nodes[r].tail = int32(lead)
 			return i + 1, noFault
 		default:
 			return i, badSyntax
 		}
 	}
+}
+
+// parseMember checks the value at i and makes it the node n.
+func (d *doc) parseMember(n node, i, depth int, open string) (int, fault) {
+	n.val.start = int32(i)
+	if open != "" && n.key != (span{}) && i < len(d.src) && d.src[i] == '{' && string(d.src[n.key.start+1:n.key.end-1]) == open {
+		n.kind = kindObject
+		r := d.link(n.parent, n)
+		end, f := d.parseMembers(r, i, depth+1, "")
+		d.nodes[r].val.end = int32(end)
+		return end, f
+	}
+	end, f := checkValue(d.src, i, depth)
+	if f != noFault {
+		return end, f
+	}
+	n.val.end = int32(end)
+	n.kind = kindOf(d.src[i])
+	d.link(n.parent, n)
+	return end, noFault
 }
 
 // setKey finds the end of the key at keyStart; the value starts at valStart.
@@ -186,8 +211,8 @@ func (n *node) setKey(b []byte, keyStart, valStart int) {
 	n.spaced = isSpace(b[valStart-1])
 }
 
-// link appends n to the members of parent.
-func (d *doc) link(parent ref, n node) {
+// link appends n to the members of parent, and returns where it is.
+func (d *doc) link(parent ref, n node) ref {
 	r := ref(len(d.nodes))
 	n.prev = d.nodes[parent].last
 	d.nodes = append(d.nodes, n)
@@ -197,6 +222,7 @@ func (d *doc) link(parent ref, n node) {
 	} else {
 		d.nodes[n.prev].next = r
 	}
+	return r
 }
 
 // expand makes the members of the object or array r nodes.

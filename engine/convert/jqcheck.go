@@ -19,7 +19,8 @@ type jqChecker struct {
 	words map[string][]int // where each name is used in the text, in order
 	seen  map[string]int   // how many uses the walk has met
 
-	scope []jqFunc
+	scope     []jqFunc
+	unbounded bool // what cannot be bounded may be used: see unboundedFuncs
 }
 
 // jqFunc is a function in scope: of the program, or a parameter of one.
@@ -30,6 +31,20 @@ type jqFunc struct {
 
 func newJQChecker(text *source.Text) *jqChecker {
 	return &jqChecker{text: text, words: jqWords(text.Code), seen: map[string]int{}}
+}
+
+// compile checks query, puts the guards into it and compiles it.
+func (c *jqChecker) compile(query *gojq.Query) (*gojq.Code, source.Errors) {
+	c.program(query)
+	if len(c.errs) > 0 {
+		return nil, c.errs
+	}
+	query.FuncDefs = append(prelude(), query.FuncDefs...)
+	code, err := gojq.Compile(query, append(guardOptions(), gojq.WithVariables(programVariables))...)
+	if err != nil {
+		return nil, source.Errors{c.compileError(err)}
+	}
+	return code, nil
 }
 
 // fail reports a mistake at the use of name that the walk is at.
@@ -113,16 +128,28 @@ func (c *jqChecker) term(t *gojq.Term) {
 		c.query(t.Try.Body)
 		c.query(t.Try.Catch)
 	case t.Reduce != nil:
-		c.seen["reduce"]++
-		c.fail("reduce", "reduce %s", whyNoLoops)
+		c.loop("reduce", t.Reduce.Query, t.Reduce.Patterns, t.Reduce.Start, t.Reduce.Update)
 	case t.Foreach != nil:
-		c.seen["foreach"]++
-		c.fail("foreach", "foreach %s", whyNoLoops)
+		c.loop("foreach", t.Foreach.Query, t.Foreach.Patterns, t.Foreach.Start, t.Foreach.Update, t.Foreach.Extract)
 	case t.Label != nil:
 		c.query(t.Label.Body)
 	}
 	for _, suffix := range t.SuffixList {
 		c.index(suffix.Index)
+	}
+}
+
+// loop checks a reduce or foreach over what over makes.
+func (c *jqChecker) loop(name string, over *gojq.Query, patterns []*gojq.Pattern, parts ...*gojq.Query) {
+	c.seen[name]++
+	if !c.unbounded {
+		c.fail(name, "%s %s", name, whyNoLoops)
+		return
+	}
+	c.query(over)
+	c.patterns(patterns)
+	for _, part := range parts {
+		c.query(part)
 	}
 }
 
@@ -215,9 +242,9 @@ func (c *jqChecker) call(t *gojq.Term) {
 	name := jqName(f.Name, len(f.Args))
 	own := c.resolve(name)
 	switch {
-	case own != nil && own.defining:
+	case own != nil && own.defining && !c.unbounded:
 		c.fail(f.Name, "%s calls itself and may not end; use map or walk", name)
-	case own == nil && !allowedFuncs[name]:
+	case own == nil && !allowedFuncs[name] && !(c.unbounded && unboundedFuncs[name]):
 		c.unknown(f.Name, len(f.Args))
 	}
 	for _, arg := range f.Args {

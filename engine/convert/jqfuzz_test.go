@@ -265,7 +265,7 @@ func checkOnObject(t *testing.T, c *Converter, code string, src []byte) planOutc
 	if err := d.parse(src); err != nil {
 		t.Fatalf("%v in %s", err, src)
 	}
-	x := &run{c: c, d: d, at: root}
+	x := &run{c: c, of: c, d: d, at: root}
 	want, wantErr := referenceJQ(t, p.whole, src, x.variables(nil))
 	if errors.Is(wantErr, errPanicked) {
 		return planOutcome{}

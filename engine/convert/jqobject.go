@@ -47,16 +47,16 @@ func (x *run) program(p *program, n *names, vars *Vars) error {
 func (x *run) interpret(c *jqCode, vars *Vars) error {
 	d := x.d
 	in := d.jqValue(x.at, c.needs)
-	out, err := c.run(in, x.variables(vars), x.c.limits)
+	out, err := c.run(in, x.variables(vars), x.of.limits)
 	if !c.needs.all && (err == nil && !c.needs.covers(out) || err != nil && !errors.Is(err, context.DeadlineExceeded)) {
 		return errUncovered
 	}
 	if err != nil {
 		return err
 	}
-	s := splicer{d: d, e: encoder{limit: len(d.own) + x.c.limits.JQOutputBytes}}
+	s := splicer{d: d, e: encoder{limit: len(d.own) + x.of.limits.JQOutputBytes}}
 	err = s.put(x.at, c.needs, in, out, 0)
-	if err == nil && d.size(x.at) > x.c.limits.JQOutputBytes {
+	if err == nil && d.size(x.at) > x.of.limits.JQOutputBytes {
 		err = errTooLarge
 	}
 	if err != nil {
@@ -70,9 +70,9 @@ func (x *run) interpret(c *jqCode, vars *Vars) error {
 func (x *run) programError(p *program, err error, vars *Vars) *Error {
 	pos := p.stages.text.Start
 	if errors.Is(err, errProgram) && !errors.Is(err, errPanicked) && !errors.Is(err, context.DeadlineExceeded) {
-		pos = p.stages.failed(x.d.jqWhole(x.at), x.variables(vars), x.c.limits)
+		pos = p.stages.failed(x.d.jqWhole(x.at), x.variables(vars), x.of.limits)
 	}
-	return &Error{Policy: x.c.spec.Policy, Pos: pos, Msg: err.Error(), Err: err}
+	return &Error{Policy: x.of.spec.Policy, Pos: pos, Msg: err.Error(), Err: err}
 }
 
 // touched says which of the fields that a program cannot change it might.
@@ -162,7 +162,7 @@ func (x *run) restoreIdentity(p *program, k *kept) error {
 			return nil // it was no object before
 		}
 		return &Error{
-			Policy: x.c.spec.Policy, Pos: p.stages.text.Start,
+			Policy: x.of.spec.Policy, Pos: p.stages.text.Start,
 			Msg: fmt.Sprintf("the program made metadata %s, wanted an object", source.Cut(string(d.bytes(r)))),
 		}
 	}
@@ -202,5 +202,5 @@ func (x *run) variables(vars *Vars) []any {
 			request[key] = jqValue(v)
 		}
 	}
-	return []any{request, x.c.apiVersion(x.dir), x.c.apiVersion(x.dir.reverse())}
+	return []any{request, x.of.apiVersion(x.dir), x.of.apiVersion(x.dir.reverse())}
 }

@@ -15,6 +15,9 @@ type program struct {
 	whole  *jqCode
 	parts  *jqParts // the faster way, or nil
 	stages *jqStages
+
+	metadata *program // the part for metadata-only objects, or nil
+	deletes  []path   // what it drops, as far as that is known
 }
 
 // jqParts is a program of which some stages are done on bytes: those at its start
@@ -37,7 +40,11 @@ func compileProgram(text *source.Text) (*program, source.Errors) {
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	return &program{whole: whole, parts: partsOf(text), stages: &jqStages{text: text}}, nil
+	stages := &jqStages{text: text}
+	return &program{
+		whole: whole, parts: partsOf(text), stages: stages,
+		metadata: metadataOf(text, stages), deletes: deletesOf(text),
+	}, nil
 }
 
 // partsOf divides the program text, which has been compiled before.

@@ -68,7 +68,7 @@ func planOf(q *gojq.Query) *plan {
 // beginPlan starts a run on the object of x. It has to end.
 func beginPlan(x *run) *planRun {
 	p := planRuns.Get().(*planRun)
-	p.c, p.dir, p.d = x.c, x.dir, x.d
+	p.c, p.dir, p.d = x.of, x.dir, x.d
 	p.saved, p.own = append(p.saved[:0], x.d.nodes...), len(x.d.own)
 	return p
 }

@@ -19,6 +19,11 @@ type Limits struct {
 	// JQOutputBytes is the size of what a jq program may make of one object. Default
 	// MaxJQOutputBytes.
 	JQOutputBytes int
+
+	// UnboundedJQ allows jq programs to loop, to recurse and to use regular
+	// expressions. Only JQTime then ends them, between two of gojq's operations, and
+	// they may take as much memory as they fill until then.
+	UnboundedJQ bool
 }
 
 func (l Limits) withDefaults() Limits {
@@ -26,6 +31,7 @@ func (l Limits) withDefaults() Limits {
 		ObjectBytes:   cmp.Or(l.ObjectBytes, MaxObjectBytes),
 		JQTime:        cmp.Or(l.JQTime, MaxJQTime),
 		JQOutputBytes: cmp.Or(l.JQOutputBytes, MaxJQOutputBytes),
+		UnboundedJQ:   l.UnboundedJQ,
 	}
 }
 

@@ -67,25 +67,54 @@ func (c *Converter) concerns(n names, dir Direction) (bool, error) {
 
 // convert converts the object at x.at, whose names n are, in place.
 func (x *run) convert(n names, vars *Vars) error {
-	if x.dir == ToServer {
-		if err := x.rules(); err != nil {
-			return err
+	links := x.c.links
+	for i := range links {
+		if x.dir == ToClient {
+			i = len(links) - 1 - i
 		}
-		if x.c.request != nil {
-			if err := x.program(x.c.request, &n, vars); err != nil {
-				return err
-			}
-		}
-	} else {
-		if x.c.response != nil {
-			if err := x.program(x.c.response, &n, vars); err != nil {
-				return err
-			}
-		}
-		if err := x.rules(); err != nil {
+		if err := x.convertLink(i, &n, vars); err != nil {
 			return err
 		}
 	}
-	x.setVersion(x.at, n)
 	return nil
+}
+
+// convertLink does link i of the conversion.
+func (x *run) convertLink(i int, n *names, vars *Vars) error {
+	x.of = x.c.links[i].of
+	if x.dir == ToServer {
+		if err := x.runSteps(x.c.stepsOf(i), nil); err != nil {
+			return err
+		}
+	}
+	program := x.of.request
+	if x.dir == ToClient {
+		program = x.of.response
+	}
+	if program != nil {
+		if err := x.program(program, n, vars); err != nil {
+			return err
+		}
+	}
+	if x.dir == ToClient {
+		if err := x.runSteps(x.c.stepsOf(i), nil); err != nil {
+			return err
+		}
+	}
+	x.relabel(n)
+	return nil
+}
+
+// relabel makes the object say that it is of the version that the link converts to, also
+// for what comes behind it. What it does not say it does not get.
+func (x *run) relabel(n *names) {
+	source, target := x.of.source(x.dir), x.of.target(x.dir)
+	if n.apiVersion != "" && n.apiVersion == x.of.apiVersion(x.dir) {
+		n.apiVersion = x.of.apiVersion(x.dir.reverse())
+		x.d.setString(n.apiVersionAt, n.apiVersion)
+	}
+	if kind := rekind(n.kind, source, target); kind != n.kind {
+		n.kind = kind
+		x.d.setString(n.kindAt, kind)
+	}
 }

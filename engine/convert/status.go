@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -53,8 +54,12 @@ func (c *Converter) details(d *doc, r ref) {
 	}
 	n := 0
 	for m := d.first(causes); m != 0 && n < maxCauses; m = d.next(m) {
+		var values []exchangeOf
+		if field := d.find(m, "field"); field != 0 && d.kind(field) == kindString {
+			values = c.valuesAt(strings.TrimPrefix(d.str(field), "."))
+		}
 		c.mapText(d, m, "field", c.clientField)
-		c.mapText(d, m, "message", c.ClientText)
+		c.mapText(d, m, "message", func(text string) string { return c.clientText(text, values) })
 		n++
 	}
 }
@@ -99,6 +104,11 @@ func (c *Converter) clientMessage(text string) string {
 			return name + " " + fmt.Sprintf(unreadable, from.Version, name) + c.ClientText(after)
 		}
 	}
+	const untyped = "failed to create typed patch object ("
+	if about, rest, found := strings.Cut(text, "; "+to.Group+"/"+to.Version+", Kind="); found && strings.HasPrefix(about, untyped) {
+		kind, rest, _ := strings.Cut(rest, ")")
+		return about + "; " + from.Group + "/" + from.Version + ", Kind=" + rekind(kind, to, from) + ")" + c.ClientText(rest)
+	}
 	about, rest, found := strings.Cut(text, ` "`)
 	if !found || strings.Contains(about, " ") {
 		return c.ClientText(text)
@@ -122,22 +132,40 @@ func (c *Converter) clientField(text string) string {
 }
 
 // ClientText returns a server's text for people, such as a Warning, with the field paths
-// in it in the client's names. What stands in quotes is data and stays, but for the
-// field of `unknown field "…"` and `duplicate field "…"`. A path of one element could be
-// any word, and counts only where those words or a colon say that it is a field.
-func (c *Converter) ClientText(text string) string {
-	if !c.renamesAny() {
+// in it in the client's names. A path of one element could be any word, and counts only
+// where a colon says that it is a field. What stands in quotes is data and stays, but for
+// the field of `unknown field "…"` and `duplicate field "…"`, and for the value that a
+// field has or might have, where a rule makes it of another one.
+func (c *Converter) ClientText(text string) string { return c.clientText(text, nil) }
+
+// clientText is ClientText for a text about a field with these values.
+func (c *Converter) clientText(text string, values []exchangeOf) string {
+	if !c.rewords() {
 		return text
 	}
 	var b strings.Builder
+	listed := -1 // where the last of the values that a field may have ended
 	for i := 0; i < len(text); {
 		end := i + 1
 		switch {
 		case text[i] == '"':
 			end = endOfQuoted(text, i)
-			b.WriteString(c.quotedText(text[:i], text[i:end]))
+			before := text[:i]
+			isListed := strings.HasSuffix(before, "supported values: ") || listed >= 0 && text[listed:i] == ", "
+			if isListed || strings.HasSuffix(before, " value: ") {
+				b.WriteString(clientValue(text[i:end], values))
+			} else {
+				b.WriteString(c.quotedText(before, text[i:end]))
+			}
+			listed = -1
+			if isListed {
+				listed = end
+			}
 		case isPathByte(text[i]) || text[i] == '.':
 			end = endOfPath(text, i)
+			if isFieldHead(text[i:end], text[end:]) {
+				values = c.valuesAt(strings.TrimPrefix(text[i:end], "."))
+			}
 			b.WriteString(c.bareText(text[i:end], text[end:]))
 		default:
 			b.WriteByte(text[i])
@@ -147,13 +175,61 @@ func (c *Converter) ClientText(text string) string {
 	return b.String()
 }
 
-func (c *Converter) renamesAny() bool {
+// rewords reports whether a rule gives a field another name or value.
+func (c *Converter) rewords() bool {
 	for _, s := range c.steps {
-		if s.renames() {
+		if s.renames() || s.exchange() != (exchangeOf{}) {
 			return true
 		}
 	}
 	return false
+}
+
+// exchange is what s makes of a string on the way to the client; zero: nothing else.
+func (s *step) exchange() exchangeOf {
+	if s.action != Modify || s.match == nil || s.replace == nil ||
+		kindOf(s.match[0]) != kindString || kindOf(s.replace[0]) != kindString {
+		return exchangeOf{}
+	}
+	return exchangeOf{from: unquoted(s.replace), to: unquoted(s.match)}
+}
+
+// valuesAt returns what becomes of the values of the server's field at path on the way to
+// the client: the last step is the first to act.
+func (c *Converter) valuesAt(text string) []exchangeOf {
+	var values []exchangeOf
+	p := splitFields(text)
+	for i := len(c.steps) - 1; i >= 0; i-- {
+		s := c.steps[i]
+		if s.renames() {
+			p.renamed(s.to, s.src, len(s.base))
+			continue
+		}
+		if e := s.exchange(); e != (exchangeOf{}) && len(p) == len(s.from) {
+			if at := p; at.renamed(s.from, nil, 0) {
+				values = append(values, e)
+			}
+		}
+	}
+	return values
+}
+
+// clientValue is a value in quotes as the client knows it.
+func clientValue(quoted string, values []exchangeOf) string {
+	v, err := strconv.Unquote(quoted)
+	if err != nil {
+		return quoted
+	}
+	mapped := v
+	for _, e := range values {
+		if mapped == e.from {
+			mapped = e.to
+		}
+	}
+	if mapped == v {
+		return quoted
+	}
+	return strconv.Quote(mapped)
 }
 
 // quotedText maps a string in quotes that follows before.
@@ -167,11 +243,23 @@ func (c *Converter) quotedText(before, quoted string) string {
 
 // bareText maps what may be a path, which after follows.
 func (c *Converter) bareText(token, after string) string {
-	path := strings.TrimRight(token, ".")
-	if !strings.ContainsAny(strings.TrimPrefix(path, "."), ".[") && !strings.HasPrefix(after, ":") {
+	if !isField(token, after) {
 		return token
 	}
+	path := strings.TrimRight(token, ".")
 	return c.clientField(path) + token[len(path):]
+}
+
+// isFieldHead reports whether token is the path of the field that what follows is about,
+// and not the words of such a text that have a colon, too.
+func isFieldHead(token, after string) bool {
+	return strings.HasPrefix(after, ":") && token != "value" && token != "values"
+}
+
+// isField reports whether token, which after follows, counts as a field's path.
+func isField(token, after string) bool {
+	path := strings.TrimRight(token, ".")
+	return strings.ContainsAny(strings.TrimPrefix(path, "."), ".[") || strings.HasPrefix(after, ":")
 }
 
 // endOfQuoted returns where the string that begins with the quote at i ends.

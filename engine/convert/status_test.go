@@ -47,6 +47,51 @@ func TestClientText(t *testing.T) {
 	}
 }
 
+// The values that a rule exchanges are the client's in what is said of their field, and
+// nowhere else.
+func TestClientTextOfValues(t *testing.T) {
+	modify := func(path, match, replace string) Rule {
+		return Rule{Action: Modify, Path: path, MatchValue: match, HasMatch: true, ReplaceValue: replace, HasReplace: true}
+	}
+	c := mustCompile(t, Spec{
+		Policy: "p",
+		From:   Version{Group: "example.com", Version: "v1", Resource: "things", Kind: "Thing"},
+		To:     Version{Group: "example.com", Version: "v2", Resource: "things", Kind: "Thing"},
+		Rules: []Rule{
+			modify("spec.state", "ephemeral", "stateless"),
+			{Action: Rename, Path: "spec.state", TargetPath: "spec.mode"},
+			modify("spec.mode", "on \"it\"", "on"),
+			modify("spec.list[*].kind", "a", "b"),
+			modify("spec.n", "1", "2"),
+		},
+	})
+	f := func(server, want string) {
+		t.Helper()
+		if got := c.ClientText(server); got != want {
+			t.Errorf("ClientText(%q)\n got %q\nwant %q", server, got, want)
+		}
+	}
+
+	f(`spec.mode: Unsupported value: "stateless": supported values: "stateful", "stateless", "on"`,
+		`spec.state: Unsupported value: "ephemeral": supported values: "stateful", "ephemeral", "on \"it\""`)
+	f(`[spec.mode: Invalid value: "stateless": "stateless" is bad, spec.list[2].kind: Unsupported value: "b": supported values: "c"]`,
+		`[spec.state: Invalid value: "ephemeral": "stateless" is bad, spec.list[2].kind: Unsupported value: "a": supported values: "c"]`)
+	f(`spec.list[0].kind: Duplicate value: "b"`, `spec.list[0].kind: Duplicate value: "a"`)
+
+	// Other fields, other words, and what does not end.
+	for _, text := range []string{
+		`spec.other: Unsupported value: "stateless"`, `spec.list[0].kind.x: Invalid value: "b"`, `"b"`, `Invalid value: "b"`, `spec.n: Invalid value: 2`,
+		`spec.list[0].kind: supported values: "c" or "b"`, `spec.list[0].kind: Invalid value: "b`, `spec.list[0].kind: "b"`,
+	} {
+		f(text, text)
+	}
+	status := `{"kind":"Status","details":{"causes":[{"field":"spec.mode","message":"Unsupported value: \"x\": supported values: \"stateless\", \"on\""}]}}`
+	want := `{"kind":"Status","details":{"causes":[{"field":"spec.state","message":"Unsupported value: \"x\": supported values: \"ephemeral\", \"on \\\"it\\\"\""}]}}`
+	if got := string(c.Status(nil, []byte(status))); got != want {
+		t.Errorf("Status(%s)\n got %s\nwant %s", status, got, want)
+	}
+}
+
 func TestStatus(t *testing.T) {
 	c := statusConverter(t)
 	f := func(server, want string) {
@@ -65,6 +110,11 @@ func TestStatus(t *testing.T) {
 
 	f(`{"kind":"Status","message":"Thing in version \"v1\" cannot be handled as a Thing: strict decoding error: unknown field \"spec.config.new.x\"","code":400}`,
 		`{"kind":"Status","message":"OldThing in version \"v1alpha1\" cannot be handled as a OldThing: strict decoding error: unknown field \"spec.config.old.x\"","code":400}`)
+
+	f(`{"kind":"Status","message":"failed to create typed patch object (d/x; example.com/v1, Kind=Thing): .spec.config.new.x: field not declared in schema","code":500}`,
+		`{"kind":"Status","message":"failed to create typed patch object (d/x; old.example.com/v1alpha1, Kind=OldThing): .spec.config.old.x: field not declared in schema","code":500}`)
+	f(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":{"name":"x","group":"example.com","kind":"things","uid":"u"}}`,
+		`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":{"name":"x","group":"old.example.com","kind":"oldthings","uid":"u"}}`)
 
 	// About something else, or nothing that a Status is.
 	for _, text := range []string{

@@ -15,6 +15,7 @@ const (
 // run is the conversion of one object, or of what stands for one.
 type run struct {
 	c    *Converter
+	of   *Converter // the link of c that is at work, for its program
 	d    *doc
 	at   ref // the object
 	dir  Direction
@@ -25,12 +26,17 @@ type run struct {
 
 // rules runs the rules: towards the server in order, towards the client the
 // reverse of each in reverse order.
-func (x *run) rules() error {
-	steps := x.c.steps
+func (x *run) rules() error { return x.runSteps(x.c.steps, nil) }
+
+// runSteps is rules for the steps of which concerns says so; nil: for all of them.
+func (x *run) runSteps(steps []*step, concerns func(*step) bool) error {
 	for i := range steps {
 		s := steps[i]
 		if x.dir == ToClient {
 			s = steps[len(steps)-1-i]
+		}
+		if concerns != nil && !concerns(s) {
+			continue
 		}
 		x.index = x.index[:0]
 		if err := x.each(s, x.at, 0); err != nil {
@@ -202,11 +208,14 @@ func (x *run) has(r ref, p path) bool {
 	return !x.d.isNull(r)
 }
 
-func (x *run) firstItem(r ref) ref {
-	if x.d.kind(r) != kindArray {
+func (x *run) firstItem(r ref) ref { return x.d.firstItem(r) }
+
+// firstItem returns the first item of r, or 0 when it has none or is no array.
+func (d *doc) firstItem(r ref) ref {
+	if d.kind(r) != kindArray {
 		return 0
 	}
-	return x.d.first(r)
+	return d.first(r)
 }
 
 // retype gives the value r the type that the version it goes to has. Only what a

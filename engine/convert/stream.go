@@ -39,6 +39,9 @@ func (s *stream) fill() error {
 		}
 		s.mark = s.pos
 	}
+	if s.mark == len(s.buf) {
+		s.buf, s.mark, s.pos = s.buf[:0], 0, 0
+	}
 	if len(s.buf) == cap(s.buf) {
 		if err := s.makeRoom(); err != nil {
 			return err
@@ -117,6 +120,28 @@ func (s *stream) value() error {
 	default:
 		return s.scalar()
 	}
+}
+
+// document consumes the value that starts at pos and makes it the document d, with
+// the members of its member open (see [doc.parseStart]). Nearly every object is in the
+// buffer whole, or after one more read; its bytes need not be looked at first to find
+// where it ends.
+func (s *stream) document(d *doc, open string) error {
+	for again := true; s.buf[s.pos] == '{'; again = false {
+		end, f := d.parseStart(s.buf[s.pos:], open)
+		if f == noFault {
+			s.pos += end
+			return nil
+		}
+		if !again || f != truncated || s.fill() != nil {
+			break
+		}
+	}
+	start := s.pos - s.mark
+	if err := s.value(); err != nil {
+		return err
+	}
+	return d.parse(s.buf[s.mark+start : s.pos])
 }
 
 // scalar consumes a number or word, up to what must come after it in an object

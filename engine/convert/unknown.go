@@ -2,21 +2,16 @@ package convert
 
 import "strconv"
 
-// WithoutUnknown appends to dst the client's object or merge patch src, in JSON, without
-// those of the fields at unknown, which the client's version does not have, that stand
-// where a rule puts another field in the server's version. A server of the client's
-// version drops all unknown fields; the others here are the server's to judge, since it
-// may have them and the client may have got them from it.
+// Without appends to dst the JSON document src without the values at paths, which are as
+// kube-apiserver writes them: of fields, or of the items of a list by their index. One
+// that leads nowhere is passed over.
 //
-// The paths are as kube-apiserver writes them; one that leads nowhere is passed over.
-func (c *Converter) WithoutUnknown(dst, src []byte, unknown []string) []byte {
-	var drop []fields
-	for _, text := range unknown {
-		if p := splitFields(text); c.hitsTarget(p) {
-			drop = append(drop, p)
-		}
-	}
-	if len(drop) == 0 {
+// It is for fields that the client's version does not have and that stand where a rule
+// puts another one ([Converter.RenameTarget]): a server of the client's version drops all
+// unknown fields, the others are for the server to judge, since it may have them and the
+// client may have got them from it.
+func Without(dst, src []byte, paths []string) []byte {
+	if len(paths) == 0 {
 		return append(dst, src...)
 	}
 	d := newDoc()
@@ -25,8 +20,8 @@ func (c *Converter) WithoutUnknown(dst, src []byte, unknown []string) []byte {
 		return append(dst, src...)
 	}
 	var found []ref
-	for _, p := range drop { // before any goes, so that indexes stay right
-		if r := d.fieldAt(p); r != 0 && r != root {
+	for _, path := range paths { // before any goes, so that indexes stay right
+		if r := d.fieldAt(splitFields(path)); r != 0 && r != root {
 			found = append(found, r)
 		}
 	}

@@ -1,12 +1,16 @@
 package convert
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
-func TestWithoutUnknown(t *testing.T) {
+func TestWithout(t *testing.T) {
 	c := statusConverter(t)
 	f := func(object string, want string, unknown ...string) {
 		t.Helper()
-		if got := string(c.WithoutUnknown(nil, []byte(object), unknown)); got != want {
+		drop := slices.DeleteFunc(slices.Clone(unknown), func(path string) bool { return !c.RenameTarget(path) })
+		if got := string(Without(nil, []byte(object), drop)); got != want {
 			t.Errorf("of %s without %q is left %s, want %s", object, unknown, got, want)
 		}
 	}

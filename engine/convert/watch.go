@@ -32,10 +32,7 @@ func (c *Converter) Watch(w io.Writer, r io.Reader, vars *Vars) error {
 		if first != '{' {
 			return c.notJSON(ToClient, errNotObject)
 		}
-		if err := s.value(); err != nil {
-			return c.unreadable(err)
-		}
-		if out, err = c.event(out[:0], s.buf[s.mark:s.pos], vars); err != nil {
+		if out, err = c.event(out[:0], &s, vars); err != nil {
 			return err
 		}
 		s.mark = s.pos
@@ -52,17 +49,17 @@ func (c *Converter) Watch(w io.Writer, r io.Reader, vars *Vars) error {
 	}
 }
 
-// event appends the watch event raw, converted.
-func (c *Converter) event(dst, raw []byte, vars *Vars) ([]byte, error) {
+// event consumes a watch event and appends it, converted.
+func (c *Converter) event(dst []byte, s *stream, vars *Vars) ([]byte, error) {
 	d := newDoc()
 	defer d.free()
-	if err := d.parse(raw); err != nil {
-		return dst, c.notJSON(ToClient, err)
+	if err := s.document(d, "object"); err != nil {
+		return dst, c.unreadable(err)
 	}
 	x := &run{c: c, d: d, dir: ToClient}
 	typ, object := d.find(root, "type"), d.find(root, "object")
 	if typ == 0 || object == 0 {
-		return append(dst, raw...), nil
+		return append(dst, s.buf[s.mark:s.pos]...), nil
 	}
 	var err error
 	switch {
@@ -83,6 +80,9 @@ func (x *run) changed(object ref, vars *Vars) error {
 	if x.c.isOurs(n) {
 		x.at = object
 		return x.convert(n, vars)
+	}
+	if isMetadataOnly(n.apiVersion, n.kind) {
+		return x.metadataOnly(object, vars)
 	}
 	if !isTable(n.apiVersion, n.kind) {
 		return nil

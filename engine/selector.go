@@ -1,26 +1,36 @@
-package proxy
+package engine
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
+	labelop "k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/mixed-version-proxy/mvp/engine/convert"
 )
+
+// Target returns the target of the request r, which c converts, in the server's version:
+// the path's group, version and resource, and the fields and labels that selectors name.
+//
+// The error is a [*SelectorError], or says that an element cannot stand in a path.
+func (c *Conversion) Target(r *Request) (string, error) {
+	target, err := r.WithVersion(c.To.Group, c.To.Version, c.To.Resource, c.FieldPath)
+	if err != nil {
+		return "", fmt.Errorf("cannot ask for %s as %s %s: %w", r, c.To.APIVersion(), c.To.Resource, err)
+	}
+	return c.withLabels(target)
+}
 
 // withLabels returns target with its label selectors in the server's names and values.
 //
 // The server never selects an object that the client's selector would not, or a delete
 // of "all but these" would delete these. It leaves one out that it should select only
 // where an object on the server has a label under both names.
-func (x *exchange) withLabels(target string) (string, error) {
+func (c *Conversion) withLabels(target string) (string, error) {
 	path, query, found := strings.Cut(target, "?")
 	if !found || !strings.Contains(query, "abelSelector") {
 		return target, nil
@@ -36,7 +46,7 @@ func (x *exchange) withLabels(target string) (string, error) {
 		if err != nil {
 			continue
 		}
-		mapped, err := x.mapSelector(value)
+		mapped, err := c.mapSelector(value)
 		if err != nil {
 			return "", err
 		}
@@ -49,7 +59,7 @@ func (x *exchange) withLabels(target string) (string, error) {
 
 // mapSelector returns a label selector as it is in the server's version: itself where
 // no rule touches its labels, and when it is none.
-func (x *exchange) mapSelector(selector string) (string, error) {
+func (c *Conversion) mapSelector(selector string) (string, error) {
 	requirements, err := labels.ParseToRequirements(selector)
 	if err != nil {
 		return selector, nil //nolint:nilerr // the server says what is wrong with it
@@ -58,9 +68,9 @@ func (x *exchange) mapSelector(selector string) (string, error) {
 	var terms []string
 	for i := range requirements {
 		r := &requirements[i]
-		label, err := x.conv.Label(r.Key())
+		label, err := c.Label(r.Key())
 		if err != nil {
-			return "", x.unselectable(r.Key(), err)
+			return "", c.unselectable(r.Key(), err)
 		}
 		if !label.Changed(r.Key()) {
 			terms = append(terms, r.String())
@@ -69,7 +79,7 @@ func (x *exchange) mapSelector(selector string) (string, error) {
 		changed = true
 		mapped, err := mapRequirement(r, &label)
 		if err != nil {
-			return "", x.unselectable(r.Key(), err)
+			return "", c.unselectable(r.Key(), err)
 		}
 		terms = append(terms, mapped...)
 	}
@@ -84,19 +94,19 @@ func (x *exchange) mapSelector(selector string) (string, error) {
 func mapRequirement(r *labels.Requirement, label *convert.Label) ([]string, error) {
 	values := r.ValuesUnsorted()
 	switch op := r.Operator(); op {
-	case selection.DoesNotExist:
+	case labelop.DoesNotExist:
 		terms := []string{"!" + label.Key}
 		if label.Instead != "" {
 			terms = append(terms, "!"+label.Instead)
 		}
-		return terms, validKeys(label)
-	case selection.NotIn, selection.NotEquals:
-		terms := notIn(label.Key, possible(label.Values(values)))
+		return terms, validLabels(label)
+	case labelop.NotIn, labelop.NotEquals:
+		terms := notInLabel(label.Key, possibleValues(label.Values(values)))
 		if label.Instead != "" {
-			terms = append(terms, notIn(label.Instead, possible(label.InsteadValues(values)))...)
+			terms = append(terms, notInLabel(label.Instead, possibleValues(label.InsteadValues(values)))...)
 		}
-		return terms, validKeys(label)
-	case selection.GreaterThan, selection.LessThan:
+		return terms, validLabels(label)
+	case labelop.GreaterThan, labelop.LessThan:
 		if label.Maps() {
 			return nil, fmt.Errorf("changes its values, which then have another order")
 		}
@@ -104,27 +114,27 @@ func mapRequirement(r *labels.Requirement, label *convert.Label) ([]string, erro
 		if err != nil {
 			return nil, err
 		}
-		return with(label, mapped.String()), validKeys(label)
-	case selection.Exists:
-		return with(label, label.Key), validKeys(label)
+		return withOther(label, mapped.String()), validLabels(label)
+	case labelop.Exists:
+		return withOther(label, label.Key), validLabels(label)
 	}
-	return with(label, in(label.Key, possible(label.Values(values)))), validKeys(label)
+	return withOther(label, inLabel(label.Key, possibleValues(label.Values(values)))), validLabels(label)
 }
 
-// possible drops what a policy may say but no label can have as its value.
-func possible(values []string) []string {
+// possibleValues drops what a policy may say but no label can have as its value.
+func possibleValues(values []string) []string {
 	return slices.DeleteFunc(values, func(v string) bool { return len(validation.IsValidLabelValue(v)) > 0 })
 }
 
-// with adds to term that the other label that must be there is.
-func with(label *convert.Label, term string) []string {
+// withOther adds to term that the other label that must be there is.
+func withOther(label *convert.Label, term string) []string {
 	if label.With == "" {
 		return []string{term}
 	}
 	return []string{term, label.With}
 }
 
-func in(key string, values []string) string {
+func inLabel(key string, values []string) string {
 	switch len(values) {
 	case 0:
 		return key + ",!" + key // nothing has such a value for the client
@@ -134,7 +144,7 @@ func in(key string, values []string) string {
 	return key + " in (" + strings.Join(values, ",") + ")"
 }
 
-func notIn(key string, values []string) []string {
+func notInLabel(key string, values []string) []string {
 	switch len(values) {
 	case 0:
 		return nil // nothing has such a value for the client
@@ -144,23 +154,35 @@ func notIn(key string, values []string) []string {
 	return []string{key + " notin (" + strings.Join(values, ",") + ")"}
 }
 
-// validKeys checks that the policy's names and values can be labels at all.
-func validKeys(label *convert.Label) error {
+// validLabels checks that the policy's names and values can be labels at all.
+func validLabels(label *convert.Label) error {
 	for _, key := range []string{label.Key, label.With, label.Instead} {
 		if key == "" {
 			continue
 		}
 		if len(validation.IsQualifiedName(key)) > 0 {
-			return fmt.Errorf("takes it for %s, which is no label's name", clip(key))
+			return fmt.Errorf("takes it for %s, which is no label's name", clipText(key))
 		}
 	}
 	return nil
 }
 
-func (x *exchange) unselectable(key string, why error) error {
-	return &statusError{
-		code: http.StatusBadRequest, reason: metav1.StatusReasonBadRequest,
-		message: fmt.Sprintf("cannot select by the label %s in %s: the policy %s %v; select in %s",
-			clip(key), x.conv.From.APIVersion(), x.conv.Policy, why, x.conv.To.APIVersion()),
-	}
+func (c *Conversion) unselectable(key string, why error) error {
+	return &SelectorError{Conversion: c, Label: key, Err: why}
 }
+
+// SelectorError is a label that nobody can select by in the client's version: the
+// answer is 400.
+type SelectorError struct {
+	Conversion *Conversion
+	Label      string
+	Err        error // what the policy does with the label; it begins with a verb
+}
+
+func (e *SelectorError) Error() string {
+	return fmt.Sprintf("cannot select by the label %s in %s: the policy %s %v; select in %s",
+		clipText(e.Label), e.Conversion.From.APIVersion(), e.Conversion.Policy, e.Err, e.Conversion.To.APIVersion())
+}
+
+// Unwrap returns what the policy does with the label.
+func (e *SelectorError) Unwrap() error { return e.Err }
