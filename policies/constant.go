@@ -11,10 +11,12 @@ import (
 	"github.com/mixed-version-proxy/mvp/engine/source"
 )
 
-// Modes of a policy, and the values of when, as users write them.
+// Modes and failure policies of a policy, and the values of when, as users write them.
 const (
 	modeEnforce  = "enforce"
 	modeAudit    = "audit"
+	failFail     = "fail"
+	failIgnore   = "ignore"
 	whenUnserved = "unserved"
 	whenAlways   = "always"
 )
@@ -32,6 +34,32 @@ func (p *parser) evalMode(text *source.Text) (audit bool) {
 		return false
 	}
 	return mode == modeAudit
+}
+
+// evalFailure returns what the failure file says.
+func (p *parser) evalFailure(text *source.Text) engine.FailurePolicy {
+	value, err := engine.EvalConstant(text)
+	if err != nil {
+		p.errs = append(p.errs, err)
+		return engine.Fail
+	}
+	onFailure, problem := parseFailurePolicy(value)
+	if problem != "" {
+		p.errs = append(p.errs, text.Error(0, "the failure policy is %s", problem))
+	}
+	return onFailure
+}
+
+// parseFailurePolicy returns what a user's failure policy means.
+func parseFailurePolicy(value any) (onFailure engine.FailurePolicy, problem string) {
+	switch value {
+	case failFail:
+		return engine.Fail, ""
+	case failIgnore:
+		return engine.Ignore, ""
+	}
+	return engine.Fail, fmt.Sprintf("%s: it must be %q (a request that the policy cannot be evaluated for fails) or %q (it goes on without the policy)",
+		preview(value), failFail, failIgnore)
 }
 
 // convertKeys are the keys of the map in a convert file.

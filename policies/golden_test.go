@@ -76,6 +76,9 @@ func show(policies []engine.Policy) string {
 		if p.Audit {
 			b.WriteString(", audit")
 		}
+		if p.OnFailure == engine.Ignore {
+			b.WriteString(", ignored when it fails")
+		}
 		b.WriteString("\n")
 		showTexts(&b, p)
 		showConversion(&b, p)

@@ -1,7 +1,7 @@
 // Package policies reads policies from where their authors keep them: directories
-// of .cel and .jq files, TransformationRules documents, and the library that is
-// shipped inside the binary. It keeps a live set of them, reloaded when a file
-// changes.
+// of .cel and .jq files, TransformationRules documents, objects of a cluster that it
+// is handed, and the library that is shipped inside the binary. It keeps a live set of
+// them, reloaded when a file or an object changes.
 //
 // Every mistake is reported with its file, line and column, the line itself and a
 // caret, and all mistakes of all files at once. What the expressions, programs
@@ -116,6 +116,12 @@ func (p *parser) claim(name string, pos source.Pos) bool {
 // compile parses files and the shipped policies called library, and compiles all
 // of them together. The mistakes are errs and its own.
 func compile(files []File, opts Options, errs source.Errors) (*engine.Set, source.Errors) {
+	set, _, errs := compileFiles(files, opts, errs)
+	return set, errs
+}
+
+// compileFiles is compile, and returns the policies of the set as they were written, too.
+func compileFiles(files []File, opts Options, errs source.Errors) (*engine.Set, []engine.Policy, source.Errors) {
 	all, found := parse(files, engine.OriginFile)
 	errs = append(errs, found...)
 
@@ -128,9 +134,9 @@ func compile(files []File, opts Options, errs source.Errors) (*engine.Set, sourc
 	if len(errs) > 0 {
 		showLines(errs, files, shippedFiles)
 		errs.Sort()
-		return nil, errs
+		return nil, nil, errs
 	}
-	return set, nil
+	return set, all, nil
 }
 
 // asErrors returns err as mistakes. An error of another type keeps its text and

@@ -12,12 +12,12 @@ import (
 
 // roleExt says in which language the file of a role is written.
 var roleExt = map[string]string{
-	"match": ".cel", "convert": ".cel", "route": ".cel", "deny": ".cel", "warn": ".cel", "mode": ".cel",
+	"match": ".cel", "convert": ".cel", "route": ".cel", "deny": ".cel", "warn": ".cel", "mode": ".cel", "failure": ".cel",
 	"request": ".jq", "response": ".jq",
 }
 
 // roleNames are the keys of roleExt in the order in which messages list them.
-var roleNames = []string{"match", "convert", "route", "deny", "warn", "mode", "request", "response"}
+var roleNames = []string{"match", "convert", "route", "deny", "warn", "mode", "failure", "request", "response"}
 
 // group is the files of one policy: those with the same directory and name.
 type group struct {
@@ -93,6 +93,9 @@ func (p *parser) groupPolicy(g *group) engine.Policy {
 	if text := g.texts["mode"]; text != nil {
 		policy.Audit = p.evalMode(text)
 	}
+	if text := g.texts["failure"]; text != nil {
+		policy.OnFailure = p.evalFailure(text)
+	}
 	if text := g.texts["convert"]; text != nil {
 		policy.Convert, policy.When = p.evalConvert(g.name, text)
 	}
@@ -138,9 +141,11 @@ func (p *parser) does(g *group) bool {
 	if g.texts["request"] != nil || g.texts["response"] != nil {
 		return false // which is noted
 	}
-	only := "match"
-	if g.texts["match"] == nil {
-		only = "mode"
+	only := ""
+	for _, role := range []string{"match", "mode", "failure"} {
+		if only == "" && g.texts[role] != nil {
+			only = role
+		}
 	}
 	p.errs = append(p.errs, g.texts[only].Error(0, "the policy has a %s and nothing else, so it would do nothing: add %[2]s.convert.cel, %[2]s.route.cel, %[2]s.deny.cel or %[2]s.warn.cel", only, g.name))
 	return false

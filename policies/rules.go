@@ -46,6 +46,17 @@ func (p *parser) documents(file File) {
 	p.errs = append(p.errs, f.errs...)
 }
 
+// fieldDocument takes a TransformationRules document in JSON whose places are its
+// fields.
+func (p *parser) fieldDocument(file File) {
+	f, docs := readJSON(file)
+	for _, doc := range docs {
+		f.placeByField(doc)
+		p.document(f, doc)
+	}
+	p.errs = append(p.errs, f.errs...)
+}
+
 // document takes one TransformationRules document.
 func (p *parser) document(f *yamlFile, node *yaml.Node) {
 	o, ok := f.object("the document", node)
@@ -61,8 +72,9 @@ func (p *parser) document(f *yamlFile, node *yaml.Node) {
 	if spec == nil {
 		f.failAt(o.pos(), "the document has no spec")
 	} else if s, isMap := f.object("spec", spec); isMap {
+		onFailure := s.failurePolicy(engine.Fail)
 		for i, rule := range s.list("apiMigrationRules") {
-			p.migrationRule(f, fmt.Sprintf("%s/apiMigrationRules[%d]", name, i), rule)
+			p.migrationRule(f, fmt.Sprintf("%s/apiMigrationRules[%d]", name, i), rule, onFailure)
 		}
 		for i, rule := range s.list("apiRoutingRules") {
 			p.routingRule(f, fmt.Sprintf("%s/apiRoutingRules[%d]", name, i), rule)
@@ -108,8 +120,9 @@ func documentName(o *yamlObject) (name string, ok bool) {
 	return name, ok
 }
 
-// migrationRule takes an item of apiMigrationRules: a conversion.
-func (p *parser) migrationRule(f *yamlFile, name string, node *yaml.Node) {
+// migrationRule takes an item of apiMigrationRules: a conversion. onFailure is what
+// the document says for all of them.
+func (p *parser) migrationRule(f *yamlFile, name string, node *yaml.Node, onFailure engine.FailurePolicy) {
 	o, ok := f.object("the apiMigrationRule", node)
 	if !ok {
 		return
@@ -122,6 +135,7 @@ func (p *parser) migrationRule(f *yamlFile, name string, node *yaml.Node) {
 	policy.Match = o.text("match")
 	policy.When = o.when()
 	policy.Audit = o.audit()
+	policy.OnFailure = o.failurePolicy(onFailure)
 	spec.Preserve = o.preserve()
 	if len(f.errs) == before && !happens(spec, policy.When) {
 		o.fail("toVersion", neverHappens)
@@ -204,6 +218,17 @@ func (o *yamlObject) audit() bool {
 		o.fail("mode", "mode is %s: it must be %q or %q", source.Quote(mode), modeEnforce, modeAudit)
 	}
 	return mode == modeAudit
+}
+
+func (o *yamlObject) failurePolicy(fallback engine.FailurePolicy) engine.FailurePolicy {
+	if o.given("failurePolicy") == nil {
+		return fallback
+	}
+	onFailure, problem := parseFailurePolicy(o.optional("failurePolicy"))
+	if problem != "" {
+		o.fail("failurePolicy", "failurePolicy is %s", problem)
+	}
+	return onFailure
 }
 
 // transformations reads the rules of a conversion, and its programs.

@@ -2,8 +2,11 @@ package policies
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,7 +42,8 @@ const (
 )
 
 // Store keeps the set that is live: it loads the policies, and loads them again
-// when a file changes. A set with a mistake never takes the place of a good one.
+// when a file changes, or when it is given other objects. Files with a mistake never
+// take the place of good ones; of an object with a mistake, the last good version stays.
 // All methods are safe for concurrent use.
 type Store struct {
 	opts     Options
@@ -47,13 +51,27 @@ type Store struct {
 	onChange func(*engine.Set)
 	grace    time.Duration
 
-	live atomic.Pointer[live]
+	live    atomic.Pointer[live]
+	changes chan struct{} // see Changes
+
+	// mu is held while the live set is made anew, from what follows.
+	mu      sync.Mutex
+	files   files
+	bad     bool // the files are others by now, and have mistakes
+	objects objects
 
 	// What follows belongs to the goroutine that runs Run.
 
 	tried        string        // the hash of the files that were last looked at
 	missingSince time.Time     // when a loaded file was first missing, zero: none is
 	cost         time.Duration // of the last reading
+}
+
+// files are the policy files as they are live.
+type files struct {
+	snapshot
+	policies []engine.Policy // with the shipped ones
+	set      *engine.Set     // of these alone
 }
 
 // live is what readers see at one moment.
@@ -65,10 +83,10 @@ type live struct {
 // Status says what a Store has loaded, and what is wrong with what it has not.
 type Status struct {
 	// Generation counts the sets that were live, from 1. A set is another one
-	// when some file's content is.
+	// when the content of some file or object is.
 	Generation uint64
 
-	// Hash is of the names and contents of the files of the live set.
+	// Hash is of the names and contents of the files and objects of the live set.
 	Hash string
 
 	// Loaded is when the live set was compiled.
@@ -76,6 +94,9 @@ type Status struct {
 
 	// Files are the names of the files of the live set, without the library's.
 	Files []string
+
+	// Objects are what became of the objects of SetObjects, in their order.
+	Objects []ObjectStatus
 
 	// Policies counts the policies of the live set.
 	Policies int
@@ -90,21 +111,23 @@ type Status struct {
 }
 
 // Open loads the policies for the first time. That must succeed: the error is
-// that of [Load]. From then on, while Run runs, onChange is called with each new
-// set, from one goroutine, after Current returns it; a nil onChange is no one to
-// tell. The first set is not announced.
+// that of [Load]. From then on onChange is called with each new set, one call at a
+// time, after Current returns it; a nil onChange is no one to tell. The first set is
+// not announced.
 func Open(opts Options, log *slog.Logger, onChange func(*engine.Set)) (*Store, error) {
-	s := &Store{opts: opts, log: log, onChange: onChange, grace: removalGrace}
+	s := &Store{opts: opts, log: log, onChange: onChange, grace: removalGrace, changes: make(chan struct{}, 1)}
 	start := time.Now()
 	snap := takeSnapshot(opts.Dirs)
 	s.cost = time.Since(start)
 	snap = snap.settled(opts.Dirs)
-	set, errs := compile(snap.files, opts, snap.errs)
+	set, policies, errs := compileFiles(snap.files, opts, snap.errs)
 	if len(errs) > 0 {
 		return nil, errs.Err()
 	}
 	warnMounted(snap.names(), log)
-	s.swap(set, snap)
+	s.files = files{snap, policies, set}
+	s.swap(set, snap.hash, nil)
+	s.tried = snap.hash
 	return s, nil
 }
 
@@ -114,6 +137,20 @@ func (s *Store) Current() *engine.Set { return s.live.Load().set }
 // Status returns what is live and what is wrong. The caller must not change its
 // slices.
 func (s *Store) Status() Status { return s.live.Load().status }
+
+// Changes has an element after Status changed. It is for one receiver.
+func (s *Store) Changes() <-chan struct{} { return s.changes }
+
+// SetObjects replaces all objects, which are in the order in which they take
+// precedence: one that converts what an earlier one does is in conflict. Files come
+// before all of them. When it returns, Status says what became of each, and what is
+// accepted is live. The files need not be read again for that.
+func (s *Store) SetObjects(objects []Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects.set(objects, s.opts.Limits)
+	s.assemble()
+}
 
 // Run follows the files until ctx is done; it then returns nil. It must run once
 // only.
@@ -171,20 +208,66 @@ func (s *Store) check() {
 	}
 	s.tried = snap.hash
 
-	old := s.live.Load().status
-	if snap.hash == old.Hash {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.told()
+	if snap.hash == s.files.hash {
+		s.bad = false
 		s.recovered()
 		return
 	}
-	set, errs := compile(snap.files, s.opts, snap.errs)
-	if len(errs) > 0 {
+	set, policies, errs := compileFiles(snap.files, s.opts, snap.errs)
+	if s.bad = len(errs) > 0; s.bad {
 		s.failed(errs)
 		return
 	}
-	s.swap(set, snap)
-	s.log.Info("policies reloaded", "generation", old.Generation+1, "policies", len(set.Policies()), "files", len(snap.files))
+	s.files = files{snap, policies, set}
+	s.assemble()
+}
+
+// assemble makes what the files and the objects hold live, if that is another set. It
+// is called with the lock held, and files that have no mistake.
+func (s *Store) assemble() {
+	defer s.told()
+	set, all, statuses := s.files.set, s.files.policies, []ObjectStatus(nil)
+	if len(s.objects.list) > 0 {
+		all, statuses = s.objects.join(s.files.policies)
+	}
+	hash := s.files.hash + s.objects.hash()
+	if len(hash) > len(s.files.hash) {
+		sum := sha256.Sum256([]byte(hash))
+		hash = hex.EncodeToString(sum[:])
+	}
+	old := s.live.Load()
+	if hash == old.status.Hash {
+		s.judged(statuses)
+		if !s.bad {
+			s.recovered()
+		}
+		return
+	}
+	if len(all) > len(s.files.policies) {
+		var err error
+		if set, err = compileAll(all, s.opts.Limits); err != nil {
+			s.failed(asErrors(err))
+			return
+		}
+	}
+	s.objects.live()
+	s.swap(set, hash, statuses)
+	s.logObjects(old.status.Objects, statuses)
+	s.log.Info("policies reloaded", "generation", old.status.Generation+1, "policies", len(set.Policies()),
+		"files", len(s.files.files), "objects", len(s.objects.list))
 	if s.onChange != nil {
 		s.onChange(set)
+	}
+}
+
+// told says that the status may have changed.
+func (s *Store) told() {
+	select {
+	case s.changes <- struct{}{}:
+	default:
 	}
 }
 
@@ -202,21 +285,52 @@ func (s *Store) waits(snap snapshot) bool {
 	return time.Since(s.missingSince) < s.grace
 }
 
-// swap makes set live.
-func (s *Store) swap(set *engine.Set, snap snapshot) {
+// swap makes set live. What is wrong with the files stays told while they have mistakes.
+func (s *Store) swap(set *engine.Set, hash string, objects []ObjectStatus) {
 	next := &live{set: set, status: Status{
 		Generation: 1,
-		Hash:       snap.hash,
+		Hash:       hash,
 		Loaded:     time.Now(),
-		Files:      snap.names(),
+		Files:      s.files.names(),
+		Objects:    objects,
 		Policies:   len(set.Policies()),
 	}}
 	if old := s.live.Load(); old != nil {
 		next.status.Generation += old.status.Generation
 		next.status.Failures = old.status.Failures
+		if s.bad {
+			next.status.Err, next.status.ErrTime = old.status.Err, old.status.ErrTime
+		}
 	}
 	s.live.Store(next)
-	s.tried = snap.hash
+}
+
+// judged notes what became of the objects where that changes nothing of what is live.
+func (s *Store) judged(objects []ObjectStatus) {
+	next := *s.live.Load()
+	s.logObjects(next.status.Objects, objects)
+	next.status.Objects = objects
+	s.live.Store(&next)
+}
+
+// logObjects logs which objects are, and are not any more, accepted, and why.
+func (s *Store) logObjects(before, now []ObjectStatus) {
+	wrong := map[string]string{}
+	for _, o := range before {
+		wrong[o.Name] = o.Err.Error()
+	}
+	for _, o := range now {
+		if o.Err.Error() == wrong[o.Name] {
+			continue
+		}
+		if o.Accepted() {
+			s.log.Info("the policy object is accepted", "object", o.Name, "policies", o.Policies)
+			continue
+		}
+		for _, e := range o.Err[:min(len(o.Err), maxLogged)] {
+			s.log.Error("cannot accept the policy object", "object", o.Name, "reason", o.Reason, "at", e.Pos.String(), "error", e.Msg, "live", o.Policies)
+		}
+	}
 }
 
 // recovered notes that the files are again those that are live.

@@ -39,6 +39,9 @@ type yamlFile struct {
 	nodes int      // values made so far, see maxNodes
 	errs  source.Errors
 
+	// fields are the paths of the nodes, where those are the places; see placeByField.
+	fields map[*yaml.Node]string
+
 	// chars are the offsets of the characters of one line, by its number. A file of
 	// one line is not gone through for each place.
 	charsLine int
@@ -105,6 +108,9 @@ func (f *yamlFile) syntaxError(err error) {
 // pos returns the place of node. The YAML library counts characters, a
 // [source.Pos] bytes.
 func (f *yamlFile) pos(node *yaml.Node) source.Pos {
+	if f.fields != nil {
+		return f.fieldPos(node)
+	}
 	pos := source.Pos{File: f.name, Line: max(node.Line, 1), Col: max(node.Column, 1)}
 	if f.bytes || pos.Line > len(f.lines) {
 		return pos
@@ -130,7 +136,7 @@ func (f *yamlFile) fail(node *yaml.Node, format string, args ...any) {
 
 func (f *yamlFile) failAt(pos source.Pos, format string, args ...any) {
 	e := &source.Error{Pos: pos, Msg: fmt.Sprintf(format, args...)}
-	if pos.Line <= len(f.lines) {
+	if pos.Line > 0 && pos.Line <= len(f.lines) {
 		e.Line = strings.TrimRight(f.lines[pos.Line-1], "\r")
 		e.Caret = min(pos.Col-1, len(e.Line))
 	}

@@ -20,6 +20,12 @@ func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
 // ends there.
 func (f *yamlFile) text(node *yaml.Node) *source.Text {
 	node = deref(node)
+	if f.fields != nil {
+		return &source.Text{
+			Code:  strings.TrimRight(node.Value, " \t\r\n"),
+			Start: source.Pos{File: f.pos(node).File, Line: 1, Col: 1},
+		}
+	}
 	if node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		if text := f.blockText(node); text != nil {
 			return text

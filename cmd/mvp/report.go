@@ -20,6 +20,9 @@ type policyReport struct {
 	Files      []string     `json:"files"`
 	Policies   []policyInfo `json:"policies"`
 
+	// Objects are the policies that are objects of the cluster, accepted or not.
+	Objects []objectReport `json:"objects,omitempty"`
+
 	// LastReload says what is wrong with the files as they are now; what is above
 	// stays live until they are right.
 	LastReload *failedReload `json:"lastReload,omitempty"`
@@ -59,7 +62,7 @@ func reportPolicies(store *policies.Store, counts func(name, origin string) prox
 	status := store.Status()
 	report := policyReport{
 		Generation: status.Generation, Loaded: status.Loaded, Hash: status.Hash,
-		Files: status.Files, Policies: []policyInfo{},
+		Files: status.Files, Policies: []policyInfo{}, Objects: reportObjects(status.Objects),
 	}
 	for _, info := range store.Current().Policies() {
 		p := describe(info)
@@ -105,7 +108,8 @@ var (
 	generationDesc = prometheus.NewDesc("mvp_policy_generation", "How many policy sets have been live since the start.", nil, nil)
 	loadedDesc     = prometheus.NewDesc("mvp_policy_loaded_timestamp_seconds", "When the live policies were loaded.", nil, nil)
 	failuresDesc   = prometheus.NewDesc("mvp_policy_reload_failures_total", "Reloads that failed and changed nothing.", nil, nil)
-	mistakeDesc    = prometheus.NewDesc("mvp_policy_mistake", "1 for each mistake in the policy files that keeps them from becoming live.",
+	objectsDesc    = prometheus.NewDesc("mvp_policy_objects", "Policy objects of the cluster, by whether they are accepted.", []string{"accepted"}, nil)
+	mistakeDesc    = prometheus.NewDesc("mvp_policy_mistake", "1 for each mistake in policy files and objects that keeps them from becoming live.",
 		[]string{"position", "message"}, nil)
 )
 
@@ -115,7 +119,7 @@ const maxMistakeSeries = 20
 
 // Describe implements prometheus.Collector.
 func (m policyMetrics) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{policiesDesc, generationDesc, loadedDesc, failuresDesc, mistakeDesc} {
+	for _, d := range []*prometheus.Desc{policiesDesc, generationDesc, loadedDesc, failuresDesc, objectsDesc, mistakeDesc} {
 		descs <- d
 	}
 }
@@ -130,8 +134,17 @@ func (m policyMetrics) Collect(metrics chan<- prometheus.Metric) {
 	gauge(generationDesc, float64(status.Generation))
 	gauge(loadedDesc, float64(status.Loaded.UnixMilli())/1000)
 	metrics <- prometheus.MustNewConstMetric(failuresDesc, prometheus.CounterValue, float64(status.Failures))
+	wrong, notAccepted := status.Err, 0
+	for i := range status.Objects {
+		if o := &status.Objects[i]; !o.Accepted() {
+			notAccepted++
+			wrong = append(wrong[:len(wrong):len(wrong)], o.Err...)
+		}
+	}
+	gauge(objectsDesc, float64(len(status.Objects)-notAccepted), "true")
+	gauge(objectsDesc, float64(notAccepted), "false")
 	seen := map[[2]string]bool{}
-	for _, err := range status.Err {
+	for _, err := range wrong {
 		key := [2]string{err.Pos.String(), strings.ToValidUTF8(err.Msg, "")}
 		if seen[key] || len(seen) == maxMistakeSeries {
 			continue // two series of the same labels would break the scrape

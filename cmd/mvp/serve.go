@@ -23,6 +23,7 @@ import (
 // it has one.
 type serveOptions struct {
 	policies         policies.Options
+	objects          objectOptions
 	upstreams        upstreamOptions
 	upstream         upstream.Config
 	front            front.Config
@@ -78,9 +79,11 @@ or by impersonation (--impersonate).`,
 	f.IntVar(&o.upstream.MaxConnsPerServer, "upstream-max-connections", 2048, "requests at once to one kube-apiserver, without watches and upgrades; more wait, then 503")
 	f.DurationVar(&o.upstream.HeaderTimeout, "upstream-header-timeout", 75*time.Second, "time a kube-apiserver may take until the head of its answer; bodies have no limit")
 	f.StringArrayVar(&o.policies.Dirs, "policies", nil, "policy directory or file; may be repeated")
+	o.objects.flags(cmd)
 	f.StringSliceVar(&o.policies.Library, "library", nil, "shipped policies to load, or all; see 'mvp library'")
 	f.Uint64Var(&o.policies.Limits.ExpressionCost, "policy-expression-cost", engine.MaxExpressionCost, "what one CEL expression may cost, in CEL's units; above it the request fails")
 	f.DurationVar(&o.policies.Limits.Bodies.JQTime, "policy-program-timeout", convert.MaxJQTime, "time one jq program may take on one object")
+	f.BoolVar(&o.policies.Limits.Bodies.UnboundedJQ, "allow-unbounded-jq", false, "let jq programs loop, recurse and use regular expressions, within the time and output limits; only for policies whose authors you trust with MVP's processor and memory")
 	f.IntVar(&o.policies.Limits.Bodies.JQOutputBytes, "policy-program-output-bytes", convert.MaxJQOutputBytes, "size of what one jq program may make of one object, in bytes")
 	f.StringVar(&o.listen, "listen", ":6443", "address for clients")
 	f.StringVar(&o.adminListen, "admin-listen", "127.0.0.1:9090", "address for /healthz, /readyz, /metrics, /policies and /upstreams, which ask for no credential")
@@ -122,13 +125,17 @@ func serve(ctx context.Context, std streams, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	objects, err := o.objects.config(servers.own)
+	if err != nil {
+		return err
+	}
 	certificates, err := o.certificates(log)
 	if err != nil {
 		return err
 	}
 	o.policies.Limits.Bodies.ObjectBytes = int(o.maxBody)
 	cfg := stackConfig{
-		policies: o.policies, upstream: o.upstream, follow: servers.follow, certificates: certificates, front: o.front, identity: identity, maxBody: o.maxBody, maxHeld: o.maxHeld,
+		policies: o.policies, objects: objects, upstream: o.upstream, follow: servers.follow, certificates: certificates, front: o.front, identity: identity, maxBody: o.maxBody, maxHeld: o.maxHeld,
 		passWatches: !o.resumeWatches, resumeTime: o.resumeTime,
 		listen: o.listen, adminListen: o.adminListen, delay: o.delay, grace: o.grace, log: log,
 	}

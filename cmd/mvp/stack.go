@@ -17,6 +17,7 @@ import (
 
 	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/policies"
+	"github.com/mixed-version-proxy/mvp/policies/objects"
 	"github.com/mixed-version-proxy/mvp/proxy"
 	"github.com/mixed-version-proxy/mvp/proxy/front"
 	"github.com/mixed-version-proxy/mvp/proxy/upstream"
@@ -25,6 +26,7 @@ import (
 // stackConfig is what a running MVP is made of.
 type stackConfig struct {
 	policies         policies.Options
+	objects          *objects.Config // of the policies that are objects; nil: none are
 	upstream         upstream.Config
 	follow           func(*upstream.Pool) (follow, error) // nil: the servers stay
 	certificates     *front.Certificates
@@ -43,6 +45,7 @@ type stackConfig struct {
 type stack struct {
 	cfg      stackConfig
 	policies *policies.Store
+	objects  *policyObjects // may be nil
 	pool     *upstream.Pool
 	follow   follow // may be nil
 	proxy    *proxy.Server
@@ -67,12 +70,22 @@ func newStack(cfg stackConfig) (*stack, error) {
 	s.policies = store
 
 	cfg.upstream.Log = cfg.log
-	cfg.upstream.OnChange = func(*upstream.View) { changed() }
+	cfg.upstream.OnChange = func(*upstream.View) {
+		changed()
+		if s.objects != nil {
+			s.objects.viewChanged()
+		}
+	}
 	if s.pool, err = upstream.New(cfg.upstream); err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
 	if cfg.follow != nil {
 		if s.follow, err = cfg.follow(s.pool); err != nil {
+			return nil, &exitError{exitUsage, err}
+		}
+	}
+	if cfg.objects != nil {
+		if s.objects, err = newPolicyObjects(*cfg.objects, store, s.pool, cfg.log); err != nil {
 			return nil, &exitError{exitUsage, err}
 		}
 	}
@@ -94,11 +107,31 @@ func newStack(cfg stackConfig) (*stack, error) {
 		Handler: s.proxy.Admin(proxy.AdminConfig{
 			Policies: func() any { return reportPolicies(store, s.proxy.PolicyCounts) },
 			Metrics:  promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+			Ready:    s.ready,
+			Notes:    func() []string { return notes(store.Status()) },
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(cfg.log.Handler(), slog.LevelDebug),
 	}
 	return s, s.open()
+}
+
+// ready adds to the proxy's own readiness that policies which are objects are known, and
+// that requests are decided by them.
+func (s *stack) ready() error {
+	if s.objects == nil {
+		return nil
+	}
+	if err := s.objects.Ready(); err != nil {
+		return err
+	}
+	if !s.objects.used.Load() {
+		if !s.proxy.Uses(s.policies.Current()) {
+			return errors.New("the policy objects of the cluster are read and not in use yet")
+		}
+		s.objects.used.Store(true)
+	}
+	return nil
 }
 
 func (s *stack) newFront(registry prometheus.Registerer) error {
@@ -136,6 +169,14 @@ func (s *stack) run(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(background)
 	group.Go(func() error { return s.policies.Run(groupCtx) })
 	group.Go(func() error { return s.pool.Run(groupCtx) })
+	if s.objects != nil {
+		group.Go(func() error {
+			if s.pool.WaitSynced(groupCtx) != nil {
+				return nil // it ends
+			}
+			return s.objects.Run(groupCtx)
+		})
+	}
 	if s.follow != nil {
 		group.Go(func() error { return s.follow(groupCtx) })
 	}

@@ -2,60 +2,158 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/engine/source"
 	"github.com/mixed-version-proxy/mvp/policies"
 	"github.com/mixed-version-proxy/mvp/policies/dryrun"
+	"github.com/mixed-version-proxy/mvp/policies/dryrun/policytest"
 )
 
 // testPolicyOptions are the flags of `mvp test-policy`.
 type testPolicyOptions struct {
 	policies policies.Options
-	request  string
-	output   string
+
+	request     string
+	headers     []string
+	contentType string
+	user        string
+	groups      []string
+	response    string
+	resources   []string
+	served      []string
+
+	output  string
+	color   string
+	trace   bool
+	explain bool
+
+	run     string
+	update  bool
+	verbose bool
 }
 
-var testPolicyOutputs = []string{"diff", "yaml", "json"}
+var testPolicyOutputs = []string{"diff", "yaml", "json", "junit", "markdown"}
 
 func testPolicyCommand(std streams) *cobra.Command {
 	var opts testPolicyOptions
 	cmd := &cobra.Command{
-		Use:   "test-policy [--policies DIR]... [--library NAME]... MANIFEST... | -",
-		Short: "Run policies on manifests and show what a server would get, and what a client would see of it",
-		Long: `Runs policies on manifests, without any server.
+		Use:   "test-policy [--policies DIR]... [--library NAME]... [MANIFEST... | - | CASE...]",
+		Short: "Run policies on manifests, requests and test cases, without any server",
+		Long: `Runs policies on manifests, requests and test cases, without any server.
 
 Each MANIFEST is a file, a folder or - for standard input, of YAML or JSON
-documents. Versions that a policy converts count as no longer served. A
-CustomResourceDefinition among the manifests tells the types of the fields of its
-versions; those of Kubernetes' own kinds are known.
+documents, such as kustomize build and helm template print. Versions that a policy
+converts count as no longer served. A CustomResourceDefinition among the manifests
+tells the types of the fields of its versions, as one of --resources does; those of
+Kubernetes' own kinds are known. With --request, each document is the body of that
+request.
 
-Exit codes: 0 all manifests passed, 1 a policy failed on one, 2 wrong arguments,
-3 a policy does not compile.`,
+Each CASE is a *.test.yaml or *_test.txtar file, or, without --policies and
+--library, a folder of them. Without any argument the cases in the --policies
+folders run.
+
+Exit codes: 0 all passed, 1 a policy failed, a request was refused or a case
+failed, 2 wrong arguments, 3 a policy does not compile.`,
 		Example: `  mvp test-policy --policies ./policies app.yaml
-  helm template ./chart | mvp test-policy --library all -o yaml -`,
-		RunE: func(cmd *cobra.Command, args []string) error { return testPolicy(std, opts, args) },
+  helm template ./chart | mvp test-policy --library all -o yaml -
+  mvp test-policy --library all --request 'GET /apis/batch/v1beta1/namespaces/web/cronjobs'
+  mvp test-policy --policies ./policies -v`,
+		RunE: func(cmd *cobra.Command, args []string) error { return testPolicy(std, &opts, args) },
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&opts.policies.Dirs, "policies", nil, "policy directory or file; may be repeated")
 	flags.StringSliceVar(&opts.policies.Library, "library", nil, "shipped policies to load, or all; see 'mvp library'")
-	flags.StringVar(&opts.request, "request", "", "request that each manifest is the body of, such as 'PUT /apis/G/V/namespaces/N/R/NAME' (default: the create of its kind)")
-	flags.StringVarP(&opts.output, "output", "o", "diff", "diff, yaml or json")
+	flags.BoolVar(&opts.policies.Limits.Bodies.UnboundedJQ, "allow-unbounded-jq", false, "let jq programs loop, recurse and use regular expressions, as 'mvp serve' with this flag does")
+	flags.StringVar(&opts.request, "request", "", "request to run, such as 'PUT /apis/G/V/namespaces/N/R/NAME'; each document is the body of a POST, PUT or PATCH (default: the create of its kind)")
+	flags.StringArrayVar(&opts.headers, "header", nil, "header line of the request, 'NAME: VALUE'; may be repeated")
+	flags.StringVar(&opts.contentType, "content-type", "", "content type of the request (default: application/json; of a PATCH "+dryrun.MergePatch+", or "+dryrun.JSONPatch+" for a list)")
+	flags.StringVar(&opts.user, "user", "", "name of the user who sends the request (default: not known)")
+	flags.StringArrayVar(&opts.groups, "group", nil, "group of the user; may be repeated")
+	flags.StringVar(&opts.response, "response", "", "file with the body that a server answers: an object, a list, a Status or the events of a watch")
+	flags.StringArrayVar(&opts.resources, "resources", nil, "file or folder with CustomResourceDefinitions, which tell the types of fields; may be repeated")
+	flags.StringArrayVar(&opts.served, "served", nil, "group version that servers serve although a policy converts it, such as policy/v1beta1; may be repeated")
+	flags.StringVarP(&opts.output, "output", "o", "diff", strings.Join(testPolicyOutputs, ", "))
+	flags.StringVar(&opts.color, "color", colorAuto, "colours of -o diff: auto (on a terminal, unless NO_COLOR is set), always or never")
+	flags.BoolVar(&opts.trace, "trace", false, "show what each policy changes, path by path")
+	flags.BoolVar(&opts.explain, "explain", false, "show why each policy that does nothing does nothing")
+	flags.StringVar(&opts.run, "run", "", "run only the cases whose name matches the regular expression")
+	flags.BoolVar(&opts.update, "update", false, "write the golden parts of the cases anew")
+	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show cases that pass, too")
 	return cmd
 }
 
-func testPolicy(std streams, opts testPolicyOptions, args []string) error {
-	run, err := opts.check(args)
+func testPolicy(std streams, opts *testPolicyOptions, args []string) error {
+	if !slices.Contains(testPolicyOutputs, opts.output) {
+		return usageError("cannot print %q: -o takes %s", opts.output, strings.Join(testPolicyOutputs, ", "))
+	}
+	if !slices.Contains(colorModes, opts.color) {
+		return usageError("cannot use --color %q: want %s", opts.color, strings.Join(colorModes, ", "))
+	}
+	cases, err := opts.caseFiles(args)
+	if err != nil {
+		return err
+	}
+	if cases != nil {
+		return testCases(std, opts, cases)
+	}
+	return testManifests(std, opts, args)
+}
+
+// caseFiles are the files with cases that args ask for; nil when they ask for
+// manifests or a request.
+func (opts *testPolicyOptions) caseFiles(args []string) ([]string, error) {
+	cases := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !policytest.IsFile(arg) })
+	bring := len(opts.policies.Dirs) == 0 && len(opts.policies.Library) == 0
+	switch {
+	case len(cases) > 0 && len(cases) == len(args):
+		return cases, nil
+	case len(cases) > 0:
+		return nil, usageError("cannot run cases and manifests at once: %s is a case", cases[0])
+	case opts.request != "":
+		return nil, nil
+	case len(args) == 0 && len(opts.policies.Dirs) > 0:
+		return casesBelow(opts.policies.Dirs)
+	case bring && len(args) > 0 && !slices.ContainsFunc(args, func(arg string) bool { return !isFolder(arg) }):
+		return casesBelow(args)
+	}
+	return nil, nil
+}
+
+func isFolder(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+// casesBelow lists the files with cases in folders.
+func casesBelow(folders []string) ([]string, error) {
+	var all []string
+	for _, folder := range folders {
+		files, err := policytest.Files(folder)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, files...)
+	}
+	if len(all) == 0 {
+		return nil, usageError("no manifests, and no cases (*.test.yaml, *_test.txtar) in %s: name files, folders, or - for standard input", strings.Join(folders, ", "))
+	}
+	return all, nil
+}
+
+// testManifests runs the policies on manifests, or on one request.
+func testManifests(std streams, opts *testPolicyOptions, args []string) error {
+	template, err := opts.check(args)
 	if err != nil {
 		return err
 	}
@@ -63,205 +161,199 @@ func testPolicy(std streams, opts testPolicyOptions, args []string) error {
 	if err != nil {
 		return &exitError{exitPolicies, policyErrors(err)}
 	}
-	manifests, err := readManifests(std.in, args)
+	input, err := readInput(std.in, template, args)
+	if err == nil && len(args) > 0 && input.count() == 0 {
+		err = fmt.Errorf("no manifests in %s", strings.Join(args, ", "))
+	}
 	if err != nil {
 		return err
 	}
-	set = set.WithSchemas(offlineSchemas(manifests))
-	failed := 0
-	for _, m := range manifests {
-		result := dryrun.Run(set, m, run)
-		if err := printResult(std.out, &result, opts.output); err != nil {
-			return err
-		}
-		if result.Err != nil {
-			failed++
-			fmt.Fprintf(std.err, "%s: failed: %v\n", &result.Manifest, result.Err)
+	run := dryrun.Options{Trace: opts.trace, Explain: opts.explain}
+	if opts.response != "" {
+		if run.Response, err = os.ReadFile(opts.response); err != nil {
+			return fmt.Errorf("cannot read the response: %w", err)
 		}
 	}
-	if failed > 0 {
-		return fmt.Errorf("policies failed on %d of %d manifests", failed, len(manifests))
+	resources, err := readResources(opts.resources)
+	if err != nil {
+		return err
+	}
+	set = set.WithSchemas(offlineSchemas(append(resources, input.manifests...)))
+	run.Servers = opts.servers(set)
+	reports := input.run(set, template, run)
+	p := printer{out: std.out, err: std.err, color: useColor(std.out, opts.color), trace: opts.trace, explain: opts.explain}
+	if err := p.print(opts.output, reports); err != nil {
+		return err
+	}
+	if failed := failures(reports); failed > 0 {
+		what := "manifests"
+		if opts.request != "" {
+			what = "requests"
+		}
+		return fmt.Errorf("policies failed on %d of %d %s", failed, len(reports), what)
 	}
 	return nil
 }
 
 // check finds what is wrong with the arguments.
-func (opts *testPolicyOptions) check(args []string) (dryrun.Options, error) {
-	var run dryrun.Options
+func (opts *testPolicyOptions) check(args []string) (*dryrun.Template, error) {
 	switch {
-	case len(args) == 0:
-		return run, usageError("no manifests: name files, folders, or - for standard input")
+	case len(args) == 0 && opts.request == "":
+		return nil, usageError("no manifests: name files, folders, or - for standard input")
 	case len(opts.policies.Dirs) == 0 && len(opts.policies.Library) == 0:
-		return run, usageError("no policies: give --policies DIR or --library NAME")
-	case !slices.Contains(testPolicyOutputs, opts.output):
-		return run, usageError("cannot print %q: -o takes %s", opts.output, strings.Join(testPolicyOutputs, ", "))
+		return nil, usageError("no policies: give --policies DIR or --library NAME")
+	case opts.run != "" || opts.update:
+		return nil, usageError("--run and --update are for cases: leave the manifests out")
+	case len(opts.groups) > 0 && opts.user == "":
+		return nil, usageError("--group goes with --user")
 	}
-	if opts.request != "" {
-		method, target, ok := strings.Cut(opts.request, " ")
+	template := &dryrun.Template{Header: http.Header{}}
+	if opts.user != "" {
+		template.User = &engine.User{Name: opts.user, Groups: opts.groups}
+	}
+	for _, line := range opts.headers {
+		name, value, ok := strings.Cut(line, ":")
 		if !ok {
-			return run, usageError("cannot use --request %q: want a method and a path, such as 'PUT /api/v1/…'", opts.request)
+			return nil, usageError("cannot use --header %q: want 'NAME: VALUE'", line)
 		}
-		request, err := engine.ParseRequest(method, target)
-		if err != nil {
-			return run, usageError("cannot use --request: %w", err)
-		}
-		if request.Verb != "create" && request.Verb != "update" {
-			return run, usageError("cannot use --request %q: a manifest is the body of a create (POST) or an update (PUT)", opts.request)
-		}
-		run.Method, run.Target = method, target
+		template.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 	}
-	return run, nil
+	if opts.contentType != "" {
+		template.Header.Set("Content-Type", opts.contentType)
+	}
+	if opts.request == "" {
+		return template, nil
+	}
+	if err := template.ParseLine(opts.request); err != nil {
+		return nil, usageError("cannot use --request %q: %w", opts.request, err)
+	}
+	switch {
+	case template.HasBody() && len(args) == 0:
+		return nil, usageError("cannot run %q without a body: name a file, or - for standard input", opts.request)
+	case !template.HasBody() && len(args) > 0:
+		return nil, usageError("cannot run %q on manifests: it has no body; --response FILE is what a server answers", opts.request)
+	}
+	return template, nil
 }
 
-func readManifests(stdin io.Reader, args []string) ([]dryrun.Manifest, error) {
-	var all []dryrun.Manifest
+// servers are those that --served describes; nil without it.
+func (opts *testPolicyOptions) servers(set *engine.Set) []dryrun.Server {
+	if len(opts.served) == 0 {
+		return nil
+	}
+	unconverted := dryrun.Unconverted(set)
+	return []dryrun.Server{{Name: "server", Serves: func(group, version, resource string) bool {
+		groupVersion := strings.TrimPrefix(group+"/"+version, "/")
+		return unconverted(group, version, resource) || slices.Contains(opts.served, groupVersion) ||
+			slices.Contains(opts.served, groupVersion+" "+resource)
+	}}}
+}
+
+// input is what the requests are made of.
+type input struct {
+	manifests []dryrun.Manifest // whole objects
+	patches   []dryrun.Document
+}
+
+func (in *input) count() int { return len(in.manifests) + len(in.patches) }
+
+// readInput reads all arguments; its error has all that is wrong.
+func readInput(stdin io.Reader, template *dryrun.Template, args []string) (*input, error) {
+	in := &input{}
+	var errs []error
 	for _, arg := range args {
-		var manifests []dryrun.Manifest
-		var err error
-		if arg == "-" {
-			manifests, err = dryrun.Read(stdin, "stdin")
-		} else {
-			manifests, err = dryrun.ReadPath(arg)
-		}
+		errs = append(errs, in.read(stdin, template, arg))
+	}
+	return in, errors.Join(errs...)
+}
+
+func (in *input) read(stdin io.Reader, template *dryrun.Template, arg string) error {
+	var manifests []dryrun.Manifest
+	var err error
+	switch {
+	case template.IsPatch():
+		return in.readPatches(stdin, arg)
+	case arg == "-":
+		manifests, err = dryrun.Read(stdin, "stdin")
+	default:
+		manifests, err = dryrun.ReadPath(arg)
+	}
+	in.manifests = append(in.manifests, manifests...)
+	return err
+}
+
+func (in *input) readPatches(stdin io.Reader, arg string) error {
+	name := "stdin"
+	if arg != "-" {
+		data, err := os.ReadFile(arg)
 		if err != nil {
-			return nil, err
+			return fmt.Errorf("cannot read the patch: %w", err)
 		}
-		all = append(all, manifests...)
+		stdin, name = bytes.NewReader(data), arg
 	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("no manifests in %s", strings.Join(args, ", "))
-	}
-	return all, nil
-}
-
-func printResult(w io.Writer, r *dryrun.Result, output string) error {
-	switch output {
-	case "yaml":
-		return printYAML(w, r)
-	case "json":
-		return printJSON(w, r)
-	}
-	return printDiff(w, r)
-}
-
-// printDiff prints for a person: what changes on the way to the server, and what
-// of it a client sees.
-func printDiff(w io.Writer, r *dryrun.Result) error {
-	if r.Err != nil {
-		_, err := fmt.Fprintf(w, "%s: failed\n", &r.Manifest) // why goes to standard error
-		return err
-	}
-	fmt.Fprintf(w, "%s: %s\n", &r.Manifest, verdict(r))
-	for _, warning := range r.Warnings {
-		fmt.Fprintf(w, "  warning: %s\n", warning)
-	}
-	for _, audit := range r.Audited {
-		fmt.Fprintf(w, "  audit: %s would %s: %s\n", audit.Policy, audit.Effect, audit.Detail)
-	}
-	if r.Sent == nil {
-		return nil
-	}
-	if err := printUnified(w, r.From.APIVersion(), r.To.APIVersion(), r.JSON, r.Sent); err != nil {
-		return err
-	}
-	if r.Lossless() {
-		fmt.Fprintln(w, "  and back: the same object")
-		return nil
-	}
-	fmt.Fprintln(w, "  and back:")
-	return printUnified(w, "sent by the client", "answered to the client", r.JSON, r.Back)
-}
-
-func verdict(r *dryrun.Result) string {
-	switch {
-	case r.Denied != "":
-		return "denied: " + r.Denied
-	case r.Sent != nil:
-		return fmt.Sprintf("converted to %s by %s", r.To.APIVersion(), r.Policy)
-	case len(r.Policies) > 0:
-		return "not converted; policies: " + strings.Join(r.Policies, ", ")
-	case r.Touched():
-		return "not converted"
-	}
-	return "untouched: no policy matches"
-}
-
-func printUnified(w io.Writer, oldName, newName string, oldJSON, newJSON []byte) error {
-	before, err := yaml.JSONToYAML(oldJSON)
-	if err != nil {
-		return err
-	}
-	after, err := yaml.JSONToYAML(newJSON)
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(w, udiff.Unified(oldName, newName, string(before), string(after)))
+	patches, err := dryrun.ReadDocuments(stdin, name)
+	in.patches = append(in.patches, patches...)
 	return err
 }
 
-// printYAML prints what the server would get, as a stream that can be applied.
-// What is denied or failed is left out of it, with a comment.
-func printYAML(w io.Writer, r *dryrun.Result) error {
-	object := r.JSON
-	switch {
-	case r.Err != nil:
-		_, err := fmt.Fprintf(w, "---\n# %s: failed\n", &r.Manifest)
-		return err
-	case r.Denied != "":
-		_, err := fmt.Fprintf(w, "---\n# %s: %s\n", &r.Manifest, strings.ReplaceAll(verdict(r), "\n", " "))
-		return err
-	case r.Sent != nil:
-		object = r.Sent
+// readResources reads the manifests of --resources.
+func readResources(names []string) ([]dryrun.Manifest, error) {
+	var all []dryrun.Manifest
+	var errs []error
+	for _, name := range names {
+		manifests, err := dryrun.ReadPath(name)
+		all, errs = append(all, manifests...), append(errs, err)
 	}
-	text, err := yaml.JSONToYAML(object)
+	return all, errors.Join(errs...)
+}
+
+// report is what became of one request.
+type report struct {
+	name string // what messages call it
+	*dryrun.Result
+}
+
+// run runs each request that in makes of template.
+func (in *input) run(set *engine.Set, template *dryrun.Template, opts dryrun.Options) []report {
+	line := template.Method + " " + template.Target
+	var reports []report
+	add := func(name string, request dryrun.Request) {
+		reports = append(reports, report{name, dryrun.Run(set, request, opts)})
+	}
+	for i := range in.manifests {
+		m := &in.manifests[i]
+		if template.Target == "" {
+			add(m.String(), template.Create(set, m))
+		} else {
+			add(m.String(), template.Request(m.JSON))
+		}
+	}
+	for _, patch := range in.patches {
+		add(patch.Source+": "+line, template.Request(patch.JSON))
+	}
+	if in.count() == 0 {
+		add(line, template.Request(nil))
+	}
+	return reports
+}
+
+func failures(reports []report) int {
+	failed := 0
+	for _, r := range reports {
+		if !r.OK() {
+			failed++
+		}
+	}
+	return failed
+}
+
+// compileRun reads --run.
+func (opts *testPolicyOptions) compileRun() (*regexp.Regexp, error) {
+	re, err := regexp.Compile(opts.run)
 	if err != nil {
-		return err
+		return nil, usageError("cannot use --run %q: %w", opts.run, err)
 	}
-	_, err = fmt.Fprintf(w, "---\n# %s: %s\n%s", &r.Manifest, verdict(r), text)
-	return err
-}
-
-// resultJSON is one line of -o json.
-type resultJSON struct {
-	Source    string          `json:"source"`
-	Request   string          `json:"request,omitempty"`
-	Policies  []string        `json:"policies,omitempty"`
-	Policy    string          `json:"convertedBy,omitempty"`
-	From      string          `json:"from,omitempty"`
-	To        string          `json:"to,omitempty"`
-	Denied    string          `json:"denied,omitempty"`
-	Warnings  []string        `json:"warnings,omitempty"`
-	Audited   []engine.Audit  `json:"audited,omitempty"`
-	Lossless  *bool           `json:"lossless,omitempty"`
-	Sent      json.RawMessage `json:"sent,omitempty"`
-	Back      json.RawMessage `json:"back,omitempty"`
-	Untouched bool            `json:"untouched,omitempty"`
-	Error     string          `json:"error,omitempty"`
-}
-
-func printJSON(w io.Writer, r *dryrun.Result) error {
-	line := resultJSON{
-		Source: r.Source, Request: r.Request, Policies: r.Policies, Policy: r.Policy,
-		Denied: r.Denied, Warnings: r.Warnings, Audited: r.Audited, Sent: r.Sent, Back: r.Back, Untouched: r.Err == nil && !r.Touched(),
-	}
-	if r.Policy != "" {
-		line.From, line.To = r.From.APIVersion(), r.To.APIVersion()
-	}
-	if r.Back != nil {
-		lossless := r.Lossless()
-		line.Lossless = &lossless
-	}
-	if r.Err != nil {
-		line.Error = r.Err.Error()
-	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(line); err != nil {
-		return err
-	}
-	_, err := w.Write(out.Bytes())
-	return err
+	return re, nil
 }
 
 // policyErrors puts each mistake on lines of its own.

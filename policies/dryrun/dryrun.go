@@ -1,190 +1,276 @@
-// Package dryrun runs policies on manifests without any server: what would be
-// sent to a kube-apiserver, and what a client would be answered.
+// Package dryrun runs policies on requests without any server: what a
+// kube-apiserver would be sent, and what a client would be answered.
 //
-// It decides nothing itself: engine does, with the same code that serves
-// requests.
+// It decides nothing itself: engine and engine/convert do, with the code that
+// serves requests. What only a running proxy does is not here: authentication,
+// field validation, reads of the object that a server has.
 package dryrun
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"net/url"
-	"strings"
-
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"errors"
+	"net/http"
+	"slices"
 
 	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/engine/convert"
 )
 
-// Options say what a run assumes.
-type Options struct {
-	// Method and Target are the request that each manifest is the body of. Empty:
-	// a create of the manifest's own kind, POST /apis/G/V/namespaces/N/R.
+// Request is a request as a client would send it.
+type Request struct {
+	// Method and Target are those of the request line. Required.
 	Method, Target string
 
-	// Served says what the servers serve. Nil: everything but what policies
-	// convert.
-	Served func(group, version, resource string) bool
+	// Header are its header lines. Policies see User-Agent and Content-Type; without
+	// a Content-Type the body is JSON.
+	Header http.Header
 
-	// Cluster is what expressions see as cluster.
-	Cluster engine.Cluster
+	// Body is its body; nil for none. Only a create, an update and a patch may have
+	// one.
+	Body []byte
+
+	// User is who sends it; nil: not known, so that an expression that names user
+	// fails.
+	User *engine.User
 }
 
-// Result is what the policies do to one manifest.
+// Options say what a run assumes and what it finds out. The zero Options assume one
+// server, which serves everything but what policies convert.
+type Options struct {
+	// Servers are the kube-apiservers; see Server. Empty: one of no known version.
+	Servers []Server
+
+	// Response is the body with which a server would answer: an object, a list, a
+	// Status, the events of a watch. Nil: none.
+	Response []byte
+
+	// Trace fills in Result.Changes, Explain Result.Explained.
+	Trace, Explain bool
+}
+
+// Outcome is what becomes of a request.
+type Outcome string
+
+// The outcomes.
+const (
+	Converted Outcome = "converted" // it is sent to a server in another version
+	Passed    Outcome = "passed"    // it is sent to a server as it is
+	Denied    Outcome = "denied"    // a policy refuses it
+	Refused   Outcome = "refused"   // it is at fault, or no server may be asked; none is
+	Failed    Outcome = "failed"    // a policy fails on it, or on the answer
+)
+
+// Outcomes are all outcomes.
+var Outcomes = []Outcome{Converted, Passed, Denied, Refused, Failed}
+
+// Result is what the policies do to one request. It is for reading, by any number
+// of goroutines.
 type Result struct {
-	Manifest
+	// Request is what was asked for; without IsResource and Verb when it could not
+	// be read.
+	Request engine.Request
 
-	// Request is what the manifest was the body of, in words.
-	Request string
+	Outcome Outcome
 
-	// Policies are those that matched.
+	// Code is the HTTP status that the client gets from the proxy itself; 0 where a
+	// server answers.
+	Code int
+
+	// Err is why a request was refused or failed, with its place where there is one.
+	Err error
+
+	// Policies are those that act, in their order.
 	Policies []string
 
-	// Policy converts; "" when the object is not converted. From and To are the
-	// versions.
-	Policy   string
-	From, To convert.Version
+	// Denied is the refusal by a policy, nil for none.
+	Denied *engine.Denial
 
-	// Sent is the object that a server would get, Back what a client would be
-	// answered if the server stored just that. Nil without a conversion.
-	Sent, Back []byte
+	// Warnings are those of policies.
+	Warnings []string
 
 	// Audited is what policies in audit mode would do.
 	Audited []engine.Audit
 
-	// Denied is the message the request is refused with, "" when it is not.
-	Denied   string
-	Warnings []string
+	// Ignored are the policies that failed and were passed over, since that is what
+	// they say.
+	Ignored []engine.Ignored
 
-	// Err is why the policies failed on this manifest.
-	Err error
+	// Conversion is the one that is made, nil for none.
+	Conversion *engine.Conversion
+
+	// Target is the request's target as it is sent to a server; "" when it is not.
+	Target string
+
+	// Body is the request's body in JSON, Sent that of the request to the server;
+	// nil where there is none.
+	Body, Sent []byte
+
+	// Back is what the client of a converted create or update would be answered if
+	// the server stored just Sent; nil for other requests.
+	Back []byte
+
+	// Response is the server's answer in JSON, Answer what the client gets of it;
+	// nil without a response.
+	Response, Answer []byte
+
+	// NeedsObject says that what is sent can be told only together with the object
+	// that the server has: a patch through a jq program or across a rule's edge.
+	NeedsObject bool
+
+	// Preserves says that an update keeps fields that the server has and the
+	// client's version does not.
+	Preserves bool
+
+	// Upstreams are the servers that may answer, the best first.
+	Upstreams []Ranked
+
+	// Changes are what each policy changed: see Options.Trace.
+	Changes []Change
+
+	// Explained says of every policy what it makes of the request: see
+	// Options.Explain.
+	Explained []engine.Explanation
 }
 
-// Run runs set on m.
-func Run(set *engine.Set, m Manifest, opts Options) Result {
-	result := Result{Manifest: m}
-	result.Err = result.run(set, opts)
-	return result
+// Touched reports whether a policy says anything about the request.
+func (r *Result) Touched() bool {
+	return len(r.Policies) > 0 || len(r.Audited)+len(r.Ignored) > 0 || r.Err != nil
 }
 
-func (r *Result) run(set *engine.Set, opts Options) error {
-	method, target := opts.Method, opts.Target
-	if target == "" {
-		method, target = "POST", createTarget(set, &r.Manifest)
+// OK reports whether the policies did what they should: the request is not at
+// fault and no policy failed. A denial is what its policy wants.
+func (r *Result) OK() bool { return r.Err == nil }
+
+// Lossless reports whether the client would be answered what it sent.
+func (r *Result) Lossless() bool { return r.Back != nil && Equal(r.Body, r.Back) }
+
+// Message is what a client that no server answers is told; "" when one does.
+func (r *Result) Message() string {
+	switch {
+	case r.Denied != nil:
+		return r.Denied.Message
+	case r.Err != nil:
+		return r.Err.Error()
 	}
-	request, err := engine.ParseRequest(method, target)
+	return ""
+}
+
+// Run runs the policies of set on request, the same way as a proxy does.
+func Run(set *engine.Set, request Request, opts Options) *Result {
+	r := run{set: set, in: request, opts: opts, servers: serversOf(set, opts.Servers)}
+	if err := r.exchange(); err != nil {
+		r.fail(err)
+	}
+	return &r.Result
+}
+
+// run is one request on its way.
+type run struct {
+	Result
+	set      *engine.Set
+	in       Request
+	opts     Options
+	servers  []Server
+	decision *engine.Decision
+	passed   passed
+	sent     bool // the request has gone to a server
+}
+
+// exchange takes the request through its steps, as a proxy does.
+func (r *run) exchange() error {
+	request, err := engine.ParseRequest(r.in.Method, r.in.Target)
 	if err != nil {
 		return err
 	}
-	if request.Verb != "create" && request.Verb != "update" {
-		return fmt.Errorf("a manifest cannot be the body of a %s: only a create (POST) or an update (PUT) has a whole object", request.Verb)
+	request.UserAgent = r.in.Header.Get("User-Agent")
+	request.ContentType = r.in.Header.Get("Content-Type")
+	r.Request = request
+	if len(r.in.Body) > 0 && !hasBody(&request) {
+		return &bodyError{verb: request.Verb}
 	}
-	request.ContentType = "application/json"
-	r.Request = request.String()
-	served := opts.Served
-	if served == nil {
-		served = unconverted(set)
-	}
-	decision, err := set.Decide(&engine.Input{
-		Request: &request,
-		Object:  func() ([]byte, error) { return r.JSON, nil },
-		Cluster: opts.Cluster,
-		Served:  served,
-	})
-	if err != nil {
+	if r.Body, err = toJSON(&request, r.in.Body); err != nil {
 		return err
 	}
-	r.Policies, r.Warnings, r.Audited = decision.Policies, decision.Warnings, decision.Audited
-	if decision.Denied != nil {
-		r.Denied = decision.Denied.Message
-		return nil
+	if r.Response, err = responseJSON(&request, r.opts.Response); err != nil {
+		return err
 	}
-	if decision.Conversion == nil || !decision.ConvertBody {
-		return nil
+	for {
+		err := r.attempt()
+		if err == nil || !r.passOver(err) {
+			return err
+		}
 	}
-	return r.convert(decision.Conversion, &request)
 }
 
-func (r *Result) convert(c *engine.Conversion, request *engine.Request) error {
-	r.Policy, r.From, r.To = c.Policy, c.From, c.To
-	vars := &convert.Vars{Request: request.Vars()}
-	sent, err := c.Object(nil, r.JSON, convert.ToServer, vars)
-	if err != nil {
+// attempt is the way of the request from its head to its answer, without the
+// policies that were passed over: at most as often as there are policies.
+func (r *run) attempt() error {
+	r.Changes, r.Upstreams, r.NeedsObject = nil, nil, false
+	if err := r.decide(); err != nil || r.Denied != nil {
 		return err
 	}
-	r.Sent = sent
-	back, err := c.Object(nil, sent, convert.ToClient, vars)
-	if err != nil {
-		return fmt.Errorf("on the way back: %w", err)
+	if err := r.choose(); err != nil {
+		return err
 	}
-	r.Back = back
+	if r.Conversion != nil {
+		return r.convert()
+	}
+	r.Outcome, r.Target, r.Sent, r.Answer = Passed, r.in.Target, r.Body, r.Response
 	return nil
 }
 
-// Touched reports whether a policy says anything about the manifest.
-func (r *Result) Touched() bool { return len(r.Policies) > 0 || len(r.Audited) > 0 }
-
-// Lossless reports whether the client would be answered what it sent.
-func (r *Result) Lossless() bool {
-	var sent, back any
-	return decode(r.JSON, &sent) == nil && decode(r.Back, &back) == nil && equal(sent, back)
-}
-
-func decode(raw []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	return d.Decode(v)
-}
-
-// equal compares decoded documents by their one canonical encoding.
-func equal(a, b any) bool {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
-}
-
-// unconverted takes every resource for served that no policy converts from.
-func unconverted(set *engine.Set) func(group, version, resource string) bool {
-	from := map[schema.GroupVersionResource]bool{}
-	for _, c := range set.Conversions() {
-		from[schema.GroupVersionResource{Group: c.From.Group, Version: c.From.Version, Resource: c.From.Resource}] = true
+// decide asks the policies.
+func (r *run) decide() error {
+	input := engine.Input{
+		Request: &r.Request,
+		User:    func() (*engine.User, error) { return r.in.User, nil },
+		Object:  func() ([]byte, error) { return r.Body, nil },
+		Without: r.passed.policies,
+		Cluster: clusterOf(r.servers),
+		Served:  func(group, version, resource string) bool { return served(r.servers, group, version, resource) },
 	}
-	return func(group, version, resource string) bool {
-		return !from[schema.GroupVersionResource{Group: group, Version: version, Resource: resource}]
+	if r.opts.Explain {
+		r.Explained = r.set.Explain(&input)
 	}
-}
-
-// createTarget is where m would be posted.
-func createTarget(set *engine.Set, m *Manifest) string {
-	gv, err := schema.ParseGroupVersion(m.APIVersion)
+	decision, err := r.set.Decide(&input)
 	if err != nil {
-		// Left to ParseRequest, which finds no resource in it.
-		return "/apis/" + url.PathEscape(m.APIVersion)
+		return err
 	}
-	var path strings.Builder
-	if gv.Group == "" {
-		path.WriteString("/api/" + url.PathEscape(gv.Version))
-	} else {
-		path.WriteString("/apis/" + url.PathEscape(gv.Group) + "/" + url.PathEscape(gv.Version))
+	r.decision = decision
+	r.Policies, r.Warnings, r.Audited = decision.Policies, decision.Warnings, decision.Audited
+	r.Conversion, r.Ignored = decision.Conversion, slices.Concat(decision.Ignored, r.passed.ignored)
+	if decision.Denied != nil {
+		r.Denied, r.Outcome, r.Code, r.Conversion = decision.Denied, Denied, http.StatusForbidden, nil
+		return nil
 	}
-	if m.Namespace != "" {
-		path.WriteString("/namespaces/" + url.PathEscape(m.Namespace))
-	}
-	path.WriteString("/" + url.PathEscape(resourceOf(set, gv, m.Kind)))
-	return path.String()
+	return r.servedWithout()
 }
 
-// resourceOf finds the resource of a kind: the one a policy names with it, else
-// the plural by the rules of English that kubectl knows.
-func resourceOf(set *engine.Set, gv schema.GroupVersion, kind string) string {
-	for _, c := range set.Conversions() {
-		if c.From.Group == gv.Group && c.From.Version == gv.Version && c.From.Kind == kind {
-			return c.From.Resource
-		}
+// fail notes why the request is not answered by a server, and as what.
+func (r *run) fail(err error) {
+	r.Err, r.Code = err, code(err)
+	r.Outcome = Refused
+	if r.Code == http.StatusInternalServerError {
+		r.Outcome = Failed
 	}
-	plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(kind))
-	return plural.Resource
+	r.Sent, r.Target, r.Back, r.Answer = nil, "", nil, nil // nothing half converted
+}
+
+// code is the HTTP status that err is answered with.
+func code(err error) int {
+	var target *engine.BadTargetError
+	var body *engine.BodyError
+	var selector *engine.SelectorError
+	var mine interface{ code() int }
+	var conversion *convert.Error
+	switch {
+	case errors.As(err, &mine):
+		return mine.code()
+	case errors.As(err, &target), errors.As(err, &body), errors.As(err, &selector):
+		return http.StatusBadRequest
+	case errors.As(err, &conversion) && conversion.Invalid && conversion.Path != "":
+		return http.StatusUnprocessableEntity
+	case errors.As(err, &conversion) && conversion.Invalid:
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
 }

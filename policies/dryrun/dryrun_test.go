@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/mixed-version-proxy/mvp/policies"
 )
 
 // names are what Read found: "source apiVersion kind name".
@@ -42,7 +40,7 @@ func TestRead(t *testing.T) {
 	f(`{"apiVersion":"acme.io/v1","kind":"WishList","spec":{}}`, "in: acme.io/v1 WishList ")
 	f("", "")
 
-	f("a: [", "error: cannot read document 1 of in: error converting YAML to JSON: yaml: line 1: did not find expected node content")
+	f("a: [", "error: cannot read document 1 of in: yaml: line 1: did not find expected node content")
 	f(a+"{", "error: cannot read document 2 of in: unexpected EOF")
 	f("kind: Pod", "error: cannot read in#1: it is no Kubernetes object: apiVersion and kind are wanted")
 	f("- 1", "error: cannot read in#1: it is no Kubernetes object: a map is wanted")
@@ -74,51 +72,5 @@ func TestReadPath(t *testing.T) {
 	}
 	if _, err := ReadPath(filepath.Join(dir, "none")); err == nil || !strings.Contains(err.Error(), "cannot read manifests") {
 		t.Errorf("a path that is not there gave %v", err)
-	}
-}
-
-func TestRun(t *testing.T) {
-	dir := t.TempDir()
-	for name, content := range map[string]string{
-		"10.convert.cel": `{'resource': 'things', 'kind': 'Thing', 'from': 'acme.io/v1beta1', 'to': 'acme.io/v1'}`,
-		"10.request.jq":  `.spec.new = .spec.old | del(.spec.old)`,
-		"20.match.cel":   `request.resource == 'pods'`,
-		"20.deny.cel":    `'no pods'`,
-		"20.mode.cel":    `'audit'`,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set, err := policies.Load(policies.Options{Dirs: []string{dir}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := func(text string, opts Options) Result {
-		t.Helper()
-		manifests, err := Read(strings.NewReader(text), "in")
-		if err != nil || len(manifests) != 1 {
-			t.Fatalf("%q reads as %v, %v", text, manifests, err)
-		}
-		return Run(set, manifests[0], opts)
-	}
-	const thing = `{"apiVersion":"acme.io/v1beta1","kind":"Thing","metadata":{"name":"t","namespace":"d"},"spec":{"old":1}}`
-
-	r := run(thing, Options{})
-	if r.Err != nil || r.Policy != "10" || !strings.Contains(string(r.Sent), `"spec":{"new":1}`) || r.Lossless() || r.Request != "create acme.io/v1beta1 things d/" {
-		t.Errorf("a conversion without its way back gave %+v", r)
-	}
-	if r := run(thing, Options{Served: func(string, string, string) bool { return true }}); r.Touched() {
-		t.Errorf("a version that is served was converted: %+v", r)
-	}
-	if r := run(`{"apiVersion":"v1","kind":"Pod"}`, Options{}); !r.Touched() || r.Denied != "" || len(r.Audited) != 1 || r.Audited[0].Effect != "deny" {
-		t.Errorf("an audit policy gave %+v", r)
-	}
-	if r := run(thing, Options{Method: "PUT", Target: "/apis/acme.io/v1beta1/namespaces/d/things/t/scale"}); r.Sent != nil || r.Err != nil {
-		t.Errorf("the body of a scale was converted: %s, %v", r.Sent, r.Err)
-	}
-	r = run(thing, Options{Method: "PATCH", Target: "/apis/acme.io/v1beta1/namespaces/d/things/t"})
-	if r.Err == nil || !strings.Contains(r.Err.Error(), "a manifest cannot be the body of a patch") {
-		t.Errorf("a patch gave %v", r.Err)
 	}
 }

@@ -1,0 +1,227 @@
+// Package policytest runs test cases of policies: a request, and what is to become
+// of it. Cases stand in *.test.yaml and *_test.txtar files beside policies.
+//
+// It talks to no server. What policies do is package dryrun's to find out; what is
+// printed of it is the caller's.
+package policytest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mixed-version-proxy/mvp/engine"
+	"github.com/mixed-version-proxy/mvp/engine/convert"
+	"github.com/mixed-version-proxy/mvp/policies"
+	"github.com/mixed-version-proxy/mvp/policies/dryrun"
+)
+
+// The ends of the names of files with cases.
+const (
+	yamlSuffix  = ".test.yaml"
+	txtarSuffix = "_test.txtar"
+)
+
+// IsFile reports whether name is that of a file with cases.
+func IsFile(name string) bool {
+	return strings.HasSuffix(name, yamlSuffix) || strings.HasSuffix(name, txtarSuffix)
+}
+
+// Files lists the files with cases: path itself, or those below the folder path.
+func Files(path string) ([]string, error) {
+	names, err := dryrun.Files(path, IsFile)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !IsFile(name) }), nil
+}
+
+// Case is a request, or several of one kind, and what is to become of it.
+type Case struct {
+	// File is where it stands, Name what it is called: "pdb/an old budget".
+	File, Name string
+
+	policies  policySource
+	resources []dryrun.Manifest
+	servers   []serverSpec
+	template  dryrun.Template
+	bodies    []dryrun.Document // of the requests; nil: one without a body
+	response  []byte
+	wants     []want
+}
+
+// want is one thing that is expected of the results.
+type want interface {
+	// check says what is wrong with results; "" when nothing is.
+	check(results []*dryrun.Result) (problem string, err error)
+}
+
+// golden is a want with a text that can be written anew.
+type golden interface {
+	want
+
+	// update makes the want's text what results are. changed is false when it was
+	// already.
+	update(results []*dryrun.Result) (changed bool, err error)
+}
+
+// policySource is where the policies of a case are.
+type policySource struct {
+	dirs    []string
+	library []string
+	files   []policies.File
+}
+
+// Options say how cases run.
+type Options struct {
+	// Update writes golden texts anew instead of comparing them.
+	Update bool
+
+	// Schemas knows the types of fields, some of them from the manifests. Nil: of
+	// none.
+	Schemas func(manifests []dryrun.Manifest) func(convert.Version) convert.Schema
+
+	// Limits bound what evaluating a policy may cost.
+	Limits engine.Limits
+}
+
+// Outcome is how a case ended.
+type Outcome struct {
+	Case *Case
+
+	// Problems are what is not as it is expected, each of one or more lines. Empty:
+	// the case passes.
+	Problems []string
+
+	// Err is why the case could not run: a [source.Errors] when its policies do not
+	// compile.
+	Err error
+
+	// Updated says that a golden text was written anew.
+	Updated bool
+
+	Duration time.Duration
+}
+
+// Passed reports whether all is as it is expected.
+func (o *Outcome) Passed() bool { return o.Err == nil && len(o.Problems) == 0 }
+
+// Run runs one case.
+func (c *Case) Run(opts Options) Outcome {
+	start := time.Now()
+	o := Outcome{Case: c}
+	o.Err = c.run(opts, &o)
+	o.Duration = time.Since(start)
+	return o
+}
+
+func (c *Case) run(opts Options, o *Outcome) error {
+	set, err := policies.LoadFiles(c.policies.files, policies.Options{Dirs: c.policies.dirs, Library: c.policies.library, Limits: opts.Limits})
+	if err != nil {
+		return err
+	}
+	results, err := c.results(set, opts)
+	if err != nil {
+		return err
+	}
+	for _, w := range c.wants {
+		if g, ok := w.(golden); ok && opts.Update {
+			changed, err := g.update(results)
+			if err != nil {
+				return err
+			}
+			o.Updated = o.Updated || changed
+			continue
+		}
+		problem, err := w.check(results)
+		if err != nil {
+			return err
+		}
+		if problem != "" {
+			o.Problems = append(o.Problems, problem)
+		}
+	}
+	return nil
+}
+
+// results runs the requests of c.
+func (c *Case) results(set *engine.Set, opts Options) ([]*dryrun.Result, error) {
+	manifests, err := c.manifests()
+	if err != nil {
+		return nil, err
+	}
+	if opts.Schemas != nil {
+		set = set.WithSchemas(opts.Schemas(append(slices.Clone(c.resources), manifests...)))
+	}
+	servers, err := serversOf(set, c.servers)
+	if err != nil {
+		return nil, err
+	}
+	run := dryrun.Options{Servers: servers, Response: c.response}
+	var results []*dryrun.Result
+	switch {
+	case c.template.Target == "":
+		for i := range manifests {
+			results = append(results, dryrun.Run(set, c.template.Create(set, &manifests[i]), run))
+		}
+	case len(c.bodies) == 0:
+		results = append(results, dryrun.Run(set, c.template.Request(nil), run))
+	default:
+		for _, body := range c.bodies {
+			results = append(results, dryrun.Run(set, c.template.Request(body.JSON), run))
+		}
+	}
+	if len(results) == 0 {
+		return nil, errors.New("the case has no request: give it an object, or a request line")
+	}
+	return results, nil
+}
+
+// manifests are the bodies of c that are whole objects.
+func (c *Case) manifests() ([]dryrun.Manifest, error) {
+	if c.template.IsPatch() {
+		return nil, nil
+	}
+	var all []dryrun.Manifest
+	for i := range c.bodies {
+		manifests, err := c.bodies[i].Manifests()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, manifests...)
+	}
+	return all, nil
+}
+
+// Load reads the cases of a file.
+func Load(name string) ([]*Case, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the cases: %w", err)
+	}
+	if len(data) > policies.MaxFileBytes {
+		return nil, fmt.Errorf("cannot read the cases: %s has more than %d bytes", name, policies.MaxFileBytes)
+	}
+	var cases []*Case
+	if strings.HasSuffix(name, txtarSuffix) {
+		cases, err = loadArchive(name, data)
+	} else {
+		cases, err = loadYAML(name, data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the cases in %s: %w", name, err)
+	}
+	return cases, nil
+}
+
+// nameOf is what the cases of a file are called.
+func nameOf(file string) string {
+	base := filepath.Base(file)
+	base, _ = strings.CutSuffix(base, yamlSuffix)
+	base, _ = strings.CutSuffix(base, txtarSuffix)
+	return base
+}
