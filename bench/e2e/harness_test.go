@@ -37,6 +37,23 @@ type lab struct {
 	clients *clients.Set
 	binary  string // mvp
 	home    string // of kubectl: its caches
+
+	only []string // the servers that mvp is put before; nil for all
+}
+
+// Names are the servers that mvp is put before.
+func (l *lab) Names() []string {
+	if l.only != nil {
+		return l.only
+	}
+	return l.ControlPlane.Names()
+}
+
+// before is the lab as an mvp sees it that is put before some of its servers only.
+func (l *lab) before(servers ...string) *lab {
+	fewer := *l
+	fewer.only = servers
+	return &fewer
 }
 
 // startLab starts the control plane with the article's CRD and MVP's own rights
@@ -89,6 +106,7 @@ type mvp struct {
 	url, admin string
 	policies   string // directory
 	log        *lines
+	signal     func(os.Signal) error // to it
 }
 
 // serve starts mvp before all servers with the policy files, and waits until it
@@ -128,6 +146,7 @@ func (l *lab) serveWith(t *testing.T, files map[string]string, flags ...string) 
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	m.signal = cmd.Process.Signal
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
