@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -16,15 +18,26 @@ import (
 )
 
 // translate returns the mistakes that CEL found in text, in our words. parsed is
-// nil if it could not be parsed.
+// nil if it could not be parsed. Of the syntax errors it has the first: what the
+// parser says after one is seldom true.
 func translate(env *cel.Env, text *source.Text, parsed *celast.AST, issues *cel.Issues) source.Errors {
 	var errs source.Errors
+	parseError := false
 	for _, e := range issues.Errors() {
+		if strings.HasPrefix(e.Message, syntaxPrefix) {
+			if parseError {
+				continue
+			}
+			parseError = true
+		}
 		offset := text.Offset(e.Location.Line(), e.Location.Column()+1)
 		errs = append(errs, text.Error(offset, "%s", explain(env, parsed, e)))
 	}
 	return errs
 }
+
+// syntaxPrefix is what the messages of CEL's parser begin with.
+const syntaxPrefix = "Syntax error: "
 
 var (
 	undeclaredMessage = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
@@ -41,7 +54,20 @@ var (
 // explain returns the message of e in our words.
 func explain(env *cel.Env, parsed *celast.AST, e *common.Error) string {
 	if m := undeclaredMessage.FindStringSubmatch(e.Message); m != nil {
-		return undeclared(env, m[1], selectedFrom(parsed, e.ExprID))
+		if usage := macroUsage[m[1]]; usage != "" && isCall(parsed, m[1]) {
+			return fmt.Sprintf("%s is not used like this: write %s", m[1], usage)
+		}
+		return undeclared(env, parsed, m[1], selectedFrom(parsed, e.ExprID))
+	}
+	switch e.Message {
+	case "invalid argument to has() macro":
+		return "has() wants a field, such as " + macroUsage["has"]
+	case "argument must be a simple name":
+		return "the first argument must be a name for the item, as in " + macroUsage["exists"]
+	case "invalid matches argument":
+		if pattern, ok := literal(parsed, e.ExprID); ok {
+			return badPattern(pattern)
+		}
 	}
 	if m := overloadMessage.FindStringSubmatch(e.Message); m != nil {
 		return fmt.Sprintf("cannot use %s with %s", operatorName(m[1]), m[2])
@@ -53,7 +79,7 @@ func explain(env *cel.Env, parsed *celast.AST, e *common.Error) string {
 	}
 	for _, re := range []*regexp.Regexp{unexpectedMessage, noChoiceMessage, tokenMessage} {
 		if m := re.FindStringSubmatch(e.Message); m != nil {
-			return "syntax error: unexpected " + tokenName(m[1])
+			return "syntax error: unexpected " + tokenName(m[1]) + tokenHint(m[1])
 		}
 	}
 	if m := missingMessage.FindStringSubmatch(e.Message); m != nil {
@@ -66,7 +92,102 @@ func tokenName(token string) string {
 	if token == "<EOF>" {
 		return "end of the expression"
 	}
-	return source.Quote(token)
+	return source.Quote(strings.TrimSpace(token))
+}
+
+// tokenHints say what CEL has for what other languages write.
+var tokenHints = map[string]string{
+	"=":   "==",
+	"===": "==",
+	"&":   "&&",
+	"|":   "||",
+	"and": "&&",
+	"or":  "||",
+	"not": "!",
+	"is":  "==",
+	"‘":   "'",
+	"’":   "'",
+	"“":   `"`,
+	"”":   `"`,
+}
+
+func tokenHint(token string) string {
+	token = strings.TrimSpace(token)
+	if hint := tokenHints[token]; hint != "" {
+		return "; CEL writes " + hint
+	}
+	if strings.HasPrefix(token, "'") || strings.HasPrefix(token, `"`) {
+		if len(token) == 1 || token[len(token)-1] != token[0] {
+			return `; the text is not closed, or has an escape that CEL does not know; in r'…' a backslash stands for itself`
+		}
+	}
+	return ""
+}
+
+// macroUsage shows how the functions that look into their arguments are written.
+var macroUsage = map[string]string{
+	"has":        "has(object.spec)",
+	"all":        "list.all(x, x > 0)",
+	"exists":     "list.exists(x, x > 0)",
+	"exists_one": "list.exists_one(x, x > 0)",
+	"map":        "list.map(x, x + 1)",
+	"filter":     "list.filter(x, x > 0)",
+}
+
+// isCall reports whether parsed calls the function name.
+func isCall(parsed *celast.AST, name string) bool {
+	return findExpr(parsed, func(e celast.Expr) bool {
+		return e.Kind() == celast.CallKind && e.AsCall().FunctionName() == name
+	}) != nil
+}
+
+// literal returns the text that is written out as the expression id.
+func literal(parsed *celast.AST, id int64) (text string, ok bool) {
+	e := findExpr(parsed, func(e celast.Expr) bool { return e.ID() == id && e.Kind() == celast.LiteralKind })
+	if e == nil {
+		return "", false
+	}
+	text, ok = e.AsLiteral().Value().(string)
+	return text, ok
+}
+
+// badPattern says why pattern is no regular expression.
+func badPattern(pattern string) string {
+	_, err := regexp.Compile(pattern)
+	var syntaxError *syntax.Error
+	if !errors.As(err, &syntaxError) {
+		return fmt.Sprintf("cannot use the regular expression %s: %v", source.Quote(pattern), err)
+	}
+	return fmt.Sprintf("the regular expression %s is wrong: %v: %s", source.Quote(pattern), syntaxError.Code, source.Quote(syntaxError.Expr))
+}
+
+// badPatterns returns the mistakes in regular expressions that are written out and
+// that CEL itself finds only when it makes a program, without their places.
+func badPatterns(text *source.Text, checked *celast.AST) source.Errors {
+	var errs source.Errors
+	celast.PreOrderVisit(checked.Expr(), celast.NewExprVisitor(func(e celast.Expr) {
+		if e.Kind() != celast.CallKind {
+			return
+		}
+		call := e.AsCall()
+		switch call.FunctionName() {
+		case "matches", "find", "findAll":
+		default:
+			return
+		}
+		pattern := patternOf(call)
+		if pattern == nil || pattern.Kind() != celast.LiteralKind {
+			return
+		}
+		written, ok := pattern.AsLiteral().Value().(string)
+		if !ok {
+			return
+		}
+		if _, err := regexp.Compile(written); err != nil {
+			errs = append(errs, text.Error(offsetOf(text, checked, pattern), "%s", badPattern(written)))
+		}
+	}))
+	return errs
 }
 
 func lowerFirst(s string) string {
@@ -76,7 +197,7 @@ func lowerFirst(s string) string {
 
 // undeclared explains a name that is no variable and no function; field is what
 // is selected from it, or "".
-func undeclared(env *cel.Env, name, field string) string {
+func undeclared(env *cel.Env, parsed *celast.AST, name, field string) string {
 	if hasFields(env, name) {
 		return unknownField(env, name, field)
 	}
@@ -100,7 +221,22 @@ func undeclared(env *cel.Env, name, field string) string {
 	if best := source.Closest(name, candidates); best != "" {
 		return fmt.Sprintf("undeclared reference to %q; did you mean %q?", name, best)
 	}
-	return fmt.Sprintf("undeclared reference to %q", name)
+	return fmt.Sprintf("undeclared reference to %q%s", name, knownVariables(env, parsed, name))
+}
+
+// knownVariables ends the message about name, when it is used as a variable.
+func knownVariables(env *cel.Env, parsed *celast.AST, name string) string {
+	if isConstant(env) || isCall(parsed, name) {
+		return ""
+	}
+	var roots []string
+	for _, v := range env.Variables() {
+		root, _, _ := strings.Cut(v.Name(), ".")
+		if !slices.Contains(roots, root) {
+			roots = append(roots, root)
+		}
+	}
+	return "; known are " + strings.Join(roots, ", ")
 }
 
 // isConstant reports whether env is that of constant expressions.
@@ -177,12 +313,16 @@ func dottedName(e celast.Expr) string {
 }
 
 func findSelect(parsed *celast.AST, is func(celast.Expr) bool) celast.Expr {
+	return findExpr(parsed, func(e celast.Expr) bool { return e.Kind() == celast.SelectKind && is(e) })
+}
+
+func findExpr(parsed *celast.AST, is func(celast.Expr) bool) celast.Expr {
 	if parsed == nil {
 		return nil
 	}
 	var found celast.Expr
 	celast.PreOrderVisit(parsed.Expr(), celast.NewExprVisitor(func(e celast.Expr) {
-		if e.Kind() == celast.SelectKind && is(e) {
+		if is(e) {
 			found = e
 		}
 	}))

@@ -54,8 +54,8 @@ func compileExpr(env *cel.Env, cost uint64, policy string, role role, text *sour
 	if out := checked.OutputType(); !role.accepts(out) {
 		return nil, source.Errors{text.Error(firstToken(text.Code), "%s must be %s; this is %s", role.name, role.want, typeName(out))}
 	}
-	if computedPattern(checked.NativeRep().Expr()) {
-		return nil, source.Errors{text.Error(firstToken(text.Code),
+	if pattern := computedPattern(checked.NativeRep().Expr()); pattern != nil {
+		return nil, source.Errors{text.Error(offsetOf(text, checked.NativeRep(), pattern),
 			"the regular expression of matches must be written out as one text; for one that is worked out use find(pattern) != ''")}
 	}
 	program, err := newProgram(env, checked, cost)
@@ -95,6 +95,9 @@ func check(env *cel.Env, text *source.Text) (*cel.Ast, source.Errors) {
 	if issues.Err() != nil {
 		return nil, translate(env, text, parsed.NativeRep(), issues)
 	}
+	if errs := badPatterns(text, checked.NativeRep()); len(errs) > 0 {
+		return nil, errs
+	}
 	return checked, nil
 }
 
@@ -128,27 +131,42 @@ func unbounded(e celast.Expr) bool {
 	return found
 }
 
-// computedPattern reports whether e has a matches whose regular expression is not
-// written in it. CEL lets nobody look at that one before it is compiled, and a
-// client may have sent it; find and findAll have a guard.
-func computedPattern(e celast.Expr) bool {
-	found := false
+// computedPattern returns the regular expression of a matches in e that is not
+// written out, nil if there is none. CEL lets nobody look at that one before it is
+// compiled, and a client may have sent it; find and findAll have a guard.
+func computedPattern(e celast.Expr) (pattern celast.Expr) {
 	celast.PreOrderVisit(e, celast.NewExprVisitor(func(e celast.Expr) {
-		if e.Kind() == celast.CallKind && e.AsCall().FunctionName() == "matches" {
-			found = found || !literalPattern(e.AsCall())
+		if e.Kind() == celast.CallKind && e.AsCall().FunctionName() == "matches" && !literalPattern(e.AsCall()) {
+			pattern = patternOf(e.AsCall())
 		}
 	}))
-	return found
+	return pattern
+}
+
+// offsetOf returns where e, a part of parsed, begins in text.
+func offsetOf(text *source.Text, parsed *celast.AST, e celast.Expr) int {
+	place := parsed.SourceInfo().GetStartLocation(e.ID())
+	return text.Offset(place.Line(), place.Column()+1)
 }
 
 // literalPattern reports whether the pattern of text.matches(pattern) or
 // matches(text, pattern) is written in the expression.
 func literalPattern(call celast.CallExpr) bool {
+	pattern := patternOf(call)
+	return pattern != nil && pattern.Kind() == celast.LiteralKind
+}
+
+// patternOf returns the pattern of text.matches(pattern) or matches(text, pattern),
+// nil if there is none.
+func patternOf(call celast.CallExpr) celast.Expr {
 	args := call.Args()
 	if !call.IsMemberFunction() {
 		args = args[min(1, len(args)):]
 	}
-	return len(args) > 0 && args[0].Kind() == celast.LiteralKind
+	if len(args) == 0 {
+		return nil
+	}
+	return args[0]
 }
 
 // run evaluates x with the variables of v, and of activation, which is v or

@@ -85,8 +85,8 @@ func (p *parser) evalConvert(policy string, text *source.Text) (*convert.Spec, e
 	spec.To = m.version("to")
 	spec.From.Resource = m.resource("resource", "")
 	spec.To.Resource = m.resource("toResource", spec.From.Resource)
-	spec.From.Kind = m.optional("kind", "")
-	spec.To.Kind = m.optional("toKind", spec.From.Kind)
+	spec.From.Kind = m.kind("kind", "")
+	spec.To.Kind = m.kind("toKind", spec.From.Kind)
 	if spec.To.Kind != "" && spec.From.Kind == "" {
 		m.fail("toKind", "toKind is given without kind: name both, or kind alone when they are the same")
 	}
@@ -186,6 +186,18 @@ func (m *constantMap) resource(key, fallback string) string {
 		m.fail(key, "%s %s: %s", key, source.Quote(s), problem)
 	}
 	return s
+}
+
+// kind returns the kind at key, or fallback when there is none.
+func (m *constantMap) kind(key, fallback string) string {
+	if _, ok := m.fields[key]; !ok {
+		return fallback
+	}
+	kind := m.optional(key, fallback)
+	if problem := checkKind(kind); problem != "" {
+		m.fail(key, "%s is %s: %s", key, source.Quote(kind), problem)
+	}
+	return kind
 }
 
 // preserve returns the fields that the old version cannot hold. What the paths

@@ -50,9 +50,22 @@ func (f *yamlFile) notJSON(data []byte, err error) {
 		// The decoder takes that byte for the character.
 		char, _ := utf8.DecodeRune(data[offset:])
 		msg = strings.Replace(msg, strconv.QuoteRune(rune(data[offset])), strconv.QuoteRune(char), 1)
+		msg = wantedInJSON.Replace(msg)
 	}
 	f.errs = append(f.errs, text.Error(offset, "not JSON: %s", msg))
 }
+
+// wantedInJSON makes of what the JSON decoder was doing what it wanted to see.
+var wantedInJSON = strings.NewReplacer(
+	"invalid character", "unexpected",
+	" looking for beginning of object key string", ": a key in double quotes is wanted; no comma stands behind the last value",
+	" looking for beginning of value", ": a value is wanted; JSON has no comments, and texts stand in double quotes",
+	" after object key:value pair", `: "," or "}" is wanted`,
+	" after array element", `: "," or "]" is wanted`,
+	" after object key", `: ":" is wanted`,
+	" after top-level value", ": a .json file holds one document; write several in YAML",
+	" in string literal", ": in a text it is written as an escape, such as \\n",
+)
 
 // jsonReader makes nodes of JSON.
 type jsonReader struct {

@@ -56,13 +56,13 @@ func TestJSONMistakes(t *testing.T) {
 		}
 	}
 
-	f("{\"a\": é}", "a.json:1:7: not JSON: invalid character 'é' looking for beginning of value\n  {\"a\": é}\n        ^")
-	f("{\"é\": 1,\n \"b\": }", "a.json:2:7: not JSON: invalid character '}' looking for beginning of value\n   \"b\": }\n        ^")
+	f("{\"a\": é}", "a.json:1:7: not JSON: unexpected 'é': a value is wanted; JSON has no comments, and texts stand in double quotes\n  {\"a\": é}\n        ^")
+	f("{\"é\": 1,\n \"b\": }", "a.json:2:7: not JSON: unexpected '}': a value is wanted; JSON has no comments, and texts stand in double quotes\n   \"b\": }\n        ^")
 	f(`{"a": 1`, "a.json:1:7: not JSON: unexpected end of JSON input\n  {\"a\": 1\n        ^")
-	f("{} {}", "a.json:1:4: not JSON: invalid character '{' after top-level value\n  {} {}\n     ^")
-	f("# a comment", "a.json:1:1: not JSON: invalid character '#' looking for beginning of value\n  # a comment\n  ^")
+	f("{} {}", "a.json:1:4: not JSON: unexpected '{': a .json file holds one document; write several in YAML\n  {} {}\n     ^")
+	f("# a comment", "a.json:1:1: not JSON: unexpected '#': a value is wanted; JSON has no comments, and texts stand in double quotes\n  # a comment\n  ^")
 	f("null", "a.json:1:1: the file holds no document: write TransformationRules or remove the file\n  null\n  ^")
-	f(strings.Repeat("[", 20_000), "a.json:1:10001: not JSON: invalid character '[' exceeded max depth\n  "+strings.Repeat("[", 160)+"\n  "+strings.Repeat(" ", 80)+"^")
+	f(strings.Repeat("[", 20_000), "a.json:1:10001: not JSON: unexpected '[' exceeded max depth\n  "+strings.Repeat("[", 160)+"\n  "+strings.Repeat(" ", 80)+"^")
 
 	// The same field twice, after text of several bytes in the same line.
 	f(`{"é": 1, "kind": "x", "apiVersion": "mvp.k8s.io/v1", "kind": 2}`,

@@ -55,3 +55,12 @@ func checkResource(s string) (problem string) {
 	}
 	return `a resource is the lower-case plural of a path, such as "poddisruptionbudgets", not a kind`
 }
+
+// checkKind says what is wrong with a kind, "" when nothing. An empty one is none.
+func checkKind(s string) (problem string) {
+	lower := strings.ToLower(s)
+	if s == "" || isName(lower, "") && (lower[0] < '0' || lower[0] > '9') {
+		return ""
+	}
+	return `a kind is letters and digits, such as "PodDisruptionBudget"`
+}

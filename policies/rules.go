@@ -96,6 +96,10 @@ func isRules(o *yamlObject) bool {
 		o.fail("kind", "kind is %s: it must be %s", source.Quote(kind), rulesKind)
 		ok2 = false
 	}
+	if o.given("apiVersion") == nil || o.given("kind") == nil {
+		o.ignore("metadata", "spec", "status")
+		o.done() // a field of another name may be the one that is missing
+	}
 	return ok1 && ok2
 }
 
@@ -144,8 +148,10 @@ func (p *parser) migrationRule(f *yamlFile, name string, node *yaml.Node, onFail
 	o.done()
 
 	// A rule that is not understood converts nothing, but the engine still looks
-	// for mistakes in its expression.
+	// for mistakes in its expression, and in those of its transformations that are.
 	if len(f.errs) > before {
+		_, mistakes := convert.Compile(*spec)
+		p.errs = append(p.errs, mistakes...)
 		policy.Convert, policy.Warn = nil, standIn
 	}
 	p.policies = append(p.policies, policy)
@@ -168,7 +174,7 @@ func (o *yamlObject) versions(spec *convert.Spec) {
 	spec.From.Resource, _ = o.checked("resource", checkResource, "")
 	spec.From.Version, _ = o.checked("fromVersion", checkVersion, ": it is the version that clients speak")
 	spec.To.Version, _ = o.checked("toVersion", checkVersion, ": it is the version that the servers have")
-	spec.From.Kind = o.optional("kind")
+	spec.From.Kind = o.kind("kind")
 	spec.To.Group, spec.To.Resource, spec.To.Kind = spec.From.Group, spec.From.Resource, spec.From.Kind
 	if o.given("toGroup") != nil {
 		spec.To.Group, _ = o.checked("toGroup", checkGroup, "")
@@ -177,11 +183,20 @@ func (o *yamlObject) versions(spec *convert.Spec) {
 		spec.To.Resource, _ = o.checked("toResource", checkResource, "")
 	}
 	if o.given("toKind") != nil {
-		spec.To.Kind = o.optional("toKind")
+		spec.To.Kind = o.kind("toKind")
 		if spec.From.Kind == "" {
 			o.fail("toKind", "toKind is given without kind: name both, or kind alone when they are the same")
 		}
 	}
+}
+
+// kind returns the kind in a field, "" when it is absent.
+func (o *yamlObject) kind(name string) string {
+	kind := o.optional(name)
+	if problem := checkKind(kind); problem != "" {
+		o.fail(name, "%s is %s: %s", name, source.Quote(kind), problem)
+	}
+	return kind
 }
 
 // checked returns the string in a required field that check finds nothing wrong
@@ -199,10 +214,11 @@ func (o *yamlObject) checked(name string, check func(string) string, hint string
 }
 
 func (o *yamlObject) when() engine.When {
-	if o.given("when") == nil {
+	word, ok := o.word("when")
+	if !ok {
 		return engine.WhenUnserved
 	}
-	when, problem := parseWhen(o.optional("when"))
+	when, problem := parseWhen(word)
 	if problem != "" {
 		o.fail("when", "%s", problem)
 	}
@@ -210,28 +226,27 @@ func (o *yamlObject) when() engine.When {
 }
 
 func (o *yamlObject) audit() bool {
-	mode := modeEnforce
-	if o.given("mode") != nil {
-		mode = o.optional("mode")
-	}
-	if mode != modeEnforce && mode != modeAudit {
+	mode, ok := o.word("mode")
+	if ok && mode != modeEnforce && mode != modeAudit {
 		o.fail("mode", "mode is %s: it must be %q or %q", source.Quote(mode), modeEnforce, modeAudit)
 	}
 	return mode == modeAudit
 }
 
 func (o *yamlObject) failurePolicy(fallback engine.FailurePolicy) engine.FailurePolicy {
-	if o.given("failurePolicy") == nil {
+	word, ok := o.word("failurePolicy")
+	if !ok {
 		return fallback
 	}
-	onFailure, problem := parseFailurePolicy(o.optional("failurePolicy"))
+	onFailure, problem := parseFailurePolicy(word)
 	if problem != "" {
 		o.fail("failurePolicy", "failurePolicy is %s", problem)
 	}
 	return onFailure
 }
 
-// transformations reads the rules of a conversion, and its programs.
+// transformations reads the rules of a conversion, and its programs. A rule with a
+// mistake is not among them: it would only be found again.
 func (o *yamlObject) transformations(spec *convert.Spec) {
 	items := o.list("transformations")
 	for i, item := range items {
@@ -239,13 +254,18 @@ func (o *yamlObject) transformations(spec *convert.Spec) {
 		if !ok {
 			continue
 		}
+		before := len(o.f.errs)
 		action, _ := t.required("action", ": it must be rename, move, modify, ensureFieldExistence, remove or jq")
 		if action == actionJQ {
 			t.programs(spec, i == len(items)-1)
-		} else {
-			spec.Rules = append(spec.Rules, t.rule(convert.Action(action)))
+			t.done()
+			continue
 		}
+		rule := t.rule(convert.Action(action))
 		t.done()
+		if len(o.f.errs) == before {
+			spec.Rules = append(spec.Rules, rule)
+		}
 	}
 }
 

@@ -11,11 +11,14 @@ import (
 // checkText refuses files that are no text, with the place of the first bad byte,
 // and those that are empty.
 func checkText(file File) *source.Error {
-	if len(bytes.TrimSpace(file.Data)) == 0 {
+	if len(bytes.TrimSpace(bytes.TrimPrefix(file.Data, utf8BOM))) == 0 {
 		return &source.Error{
 			Pos: source.Pos{File: file.Name, Line: 1, Col: 1},
 			Msg: "the file is empty: write the policy or remove the file",
 		}
+	}
+	if bytes.HasPrefix(file.Data, []byte("\xff\xfe")) || bytes.HasPrefix(file.Data, []byte("\xfe\xff")) {
+		return &source.Error{Pos: source.Pos{File: file.Name}, Msg: "the file is in UTF-16: save it in UTF-8"}
 	}
 	for rest := file.Data; len(rest) > 0; {
 		r, size := utf8.DecodeRune(rest)

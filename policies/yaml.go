@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -88,23 +87,6 @@ func nextDocument(decoder *yaml.Decoder) (doc *yaml.Node, err error) {
 	return doc, nil
 }
 
-// yamlLine matches the line number in an error of the YAML library.
-var yamlLine = regexp.MustCompile(`^line (\d+): `)
-
-// syntaxError notes an error of the YAML library at the line that it names.
-func (f *yamlFile) syntaxError(err error) {
-	msg := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 1
-	if m := yamlLine.FindStringSubmatch(msg); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		msg = msg[len(m[0]):]
-	}
-	line = min(max(line, 1), len(f.lines))
-	text := f.lines[line-1]
-	col := len(text) - len(strings.TrimLeft(text, " \t")) + 1
-	f.failAt(source.Pos{File: f.name, Line: line, Col: col}, "not YAML: %s", msg)
-}
-
 // pos returns the place of node. The YAML library counts characters, a
 // [source.Pos] bytes.
 func (f *yamlFile) pos(node *yaml.Node) source.Pos {
@@ -182,6 +164,10 @@ func describe(node *yaml.Node) string {
 		return "a list"
 	case isNull(node):
 		return "null"
+	}
+	switch node.ShortTag() {
+	case "!!int", "!!float", "!!bool":
+		return source.Cut(node.Value)
 	}
 	return source.Quote(node.Value)
 }

@@ -37,6 +37,10 @@ func (f *yamlFile) object(what string, node *yaml.Node) (*yamlObject, bool) {
 	first := make(map[string]int, len(value.Content)/2) // the line of each key
 	for i := 0; i+1 < len(value.Content); i += 2 {
 		key := value.Content[i]
+		if key.ShortTag() == "!!merge" {
+			f.fail(key, `"<<" is not read, since not every YAML reader merges maps: write the fields out`)
+			return nil, false
+		}
 		name, ok := f.str("the key", key)
 		if !ok {
 			continue
@@ -92,6 +96,16 @@ func (o *yamlObject) optional(name string) string {
 	}
 	s, _ := o.f.str(name, node)
 	return s
+}
+
+// word returns the string in a field that may be absent; ok is false when it is, or
+// holds something else, which is noted.
+func (o *yamlObject) word(name string) (s string, ok bool) {
+	node := o.given(name)
+	if node == nil {
+		return "", false
+	}
+	return o.f.str(name, node)
 }
 
 // required returns the string in a field. hint ends the message when it is

@@ -13,9 +13,8 @@ func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // text returns the scalar node as an expression or program that knows its place.
 //
-// The places of plain and quoted scalars are exact on their first line up to the
-// first escape. Block scalars are exact everywhere: they are taken from the file
-// line by line. That makes a folded one (>) the same as a literal one (|), as it
+// The places of plain and quoted scalars are those of their bytes in the file, see
+// flowPlaces. Block scalars are taken from the file line by line. That makes a folded one (>) the same as a literal one (|), as it
 // should be: both languages take a line's end for white space, and a comment
 // ends there.
 func (f *yamlFile) text(node *yaml.Node) *source.Text {
@@ -32,6 +31,9 @@ func (f *yamlFile) text(node *yaml.Node) *source.Text {
 		}
 	}
 	pos := f.pos(node)
+	if places := f.flowPlaces(node); places != nil {
+		return &source.Text{Code: node.Value, Start: places[0].Pos, Places: places}
+	}
 	if node.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
 		pos.Col++
 	}

@@ -67,7 +67,14 @@ func parseError(text *source.Text, err error) *source.Error {
 	if parse.Token == "" {
 		return text.Error(len(text.Code), "unexpected end of the jq program")
 	}
-	return text.Error(parse.Offset-len(parse.Token), "cannot parse the jq program: %v", err)
+	return text.Error(parse.Offset-len(parse.Token), "cannot parse the jq program: %v%s", err, jqHints[parse.Token])
+}
+
+// jqHints say what jq has for what other languages write.
+var jqHints = map[string]string{
+	"&": "; jq writes and",
+	"!": "; jq writes (…) | not",
+	"'": "; texts stand in double quotes",
 }
 
 // errProgram is that a program raised an error.

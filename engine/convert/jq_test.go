@@ -129,7 +129,7 @@ func TestJQMistakes(t *testing.T) {
 	f("$ENV.PATH", "p.request.jq:1:1: $ENV cannot be used here: a conversion has no environment\n  $ENV.PATH\n  ^")
 	f("_guard_index", "p.request.jq:1:1: function not defined: _guard_index/0\n  _guard_index\n  ^")
 	f(`import "a" as a; .`, "p.request.jq:1:1: modules cannot be used here; write the functions into the program\n  import \"a\" as a; .\n  ^")
-	f(`.a | @nope`, "p.request.jq:1:6: format not defined: @nope; known are @text, @json, @html, @uri, @urid, @csv, @tsv, @sh, @base64, @base64d, @base32, @base32d\n  .a | @nope\n       ^")
+	f(`.a | @nope`, "p.request.jq:1:6: format not defined: @nope; known are @text, @json, @html, @uri, @urid, @csv, @tsv, @sh, @base64, @base64d\n  .a | @nope\n       ^")
 	f("[range(1e9)] | input",
 		"p.request.jq:1:2: range/1 cannot be used here: it can run without end; use the object's own arrays, to_entries, map or add\n  [range(1e9)] | input\n   ^\n"+
 			"p.request.jq:1:16: input/0 cannot be used here: a conversion has one input, the object\n  [range(1e9)] | input\n                 ^")

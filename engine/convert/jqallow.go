@@ -49,10 +49,10 @@ var (
 	}
 )
 
-// jqFormats are the string formats there are.
+// jqFormats are the string formats there are: gojq has no @base32.
 var jqFormats = []string{
 	"@text", "@json", "@html", "@uri", "@urid", "@csv", "@tsv", "@sh",
-	"@base64", "@base64d", "@base32", "@base32d",
+	"@base64", "@base64d",
 }
 
 // refusedFuncs says of well-known functions why a program may not use them.

@@ -292,10 +292,24 @@ func (c *jqChecker) unknown(name string, arity int) {
 		add(f.name)
 	}
 	if len(arities) > 0 {
-		c.fail(name, "function not defined: %s; %s takes %s arguments", jqName(name, arity), name, strings.Join(arities, " or "))
+		noun := "arguments"
+		if slices.Equal(arities, []string{"1"}) {
+			noun = "argument"
+		}
+		c.fail(name, "function not defined: %s; %s takes %s %s", jqName(name, arity), name, strings.Join(arities, " or "), noun)
+		return
+	}
+	if arity == 0 && insideName(c.text.Code, c.offset(name)) {
+		c.fail(name, `function not defined: %s/0; a field whose name has a "-" or "/" stands in brackets, as in .labels["app/name"]`, name)
 		return
 	}
 	c.fail(name, "function not defined: %s%s", jqName(name, arity), source.Suggest(name, slices.Compact(known)))
+}
+
+// insideName reports whether what stands at offset goes on a name with a "-" or "/",
+// which jq takes for an operator.
+func insideName(code string, offset int) bool {
+	return offset >= 2 && (code[offset-1] == '-' || code[offset-1] == '/') && isWordByte(code[offset-2])
 }
 
 // operator guards the operands of q where its cost is not that of their size.
@@ -340,13 +354,16 @@ func jqCall(name string) *gojq.Query {
 // the name of what is wrong.
 func (c *jqChecker) compileError(err error) *source.Error {
 	msg := err.Error()
+	if strings.HasPrefix(msg, "missing query") {
+		return c.text.Error(len(c.text.Code), "the program does nothing: write . for an object that stays as it is")
+	}
 	name := msg[strings.LastIndexByte(msg, ' ')+1:]
 	offset := 0
 	if uses := c.words[name]; len(uses) > 0 {
 		offset = uses[0]
 	}
 	hint := ""
-	if strings.HasPrefix(name, "$") {
+	if strings.HasPrefix(msg, "variable") {
 		hint = source.Suggest(name, programVariables)
 	}
 	return c.text.Error(offset, "%s%s", msg, hint)

@@ -109,6 +109,12 @@ func parsePath(text string) (path, error) {
 	if text == "" {
 		return fail(0, "it is empty")
 	}
+	switch {
+	case text[0] == '/':
+		return fail(0, "a path starts with a field's name, and dots are between the names, as in spec.a")
+	case strings.HasPrefix(text, "$.") || strings.HasPrefix(text, "$["):
+		return fail(0, "a path starts with a field's name, without $")
+	}
 	var p path
 	for i := 0; i < len(text); {
 		start := i

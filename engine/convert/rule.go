@@ -136,6 +136,13 @@ func (rc *ruleCompiler) unwanted() {
 
 // path parses a path that a rule may change.
 func (rc *ruleCompiler) path(field, text string) path {
+	if text == "" {
+		if _, given := rc.rule.FieldPos[field]; !given {
+			field = "action"
+		}
+		rc.fail(field, "action %q wants a path", rc.rule.Action)
+		return nil
+	}
 	p, err := parsePath(text)
 	if err != nil {
 		rc.fail(field, "%s: %v", field, err)
@@ -159,6 +166,9 @@ func protected(p path) string {
 		}
 		if key := p[1].key; key != "labels" && key != "annotations" {
 			return "it is the object's identity; of metadata, only labels and annotations may be changed"
+		}
+		if len(p) > 3 {
+			return fmt.Sprintf(`all %[1]s are texts; a name with a dot stands in brackets, as in metadata.%[1]s["example.com/name"]`, p[1].key)
 		}
 	}
 	return ""

@@ -40,12 +40,33 @@ type Text struct {
 	// Indent is how many bytes stand before each line of Code but the first: the
 	// indentation of a YAML block scalar. Zero for a file of its own.
 	Indent int
+
+	// Places, where they are set, say in the place of Indent where the parts of Code
+	// stand that do not simply follow each other in the file: a quoted text with
+	// escapes, or one on several lines. In the order of their offsets, of which the
+	// first is 0.
+	Places []Place
+}
+
+// Place says where the bytes of a [Text] from Offset on stand, up to the next place.
+type Place struct {
+	Offset int
+	Pos    Pos
 }
 
 // At returns the place in the file of the byte at offset in t.Code. An offset
 // past the end is the end.
 func (t *Text) At(offset int) Pos {
 	before := t.Code[:min(max(offset, 0), len(t.Code))]
+	if t.Places != nil {
+		i, found := slices.BinarySearchFunc(t.Places, len(before), func(p Place, offset int) int { return cmp.Compare(p.Offset, offset) })
+		if !found {
+			i--
+		}
+		pos := t.Places[i].Pos
+		pos.Col += len(before) - t.Places[i].Offset
+		return pos
+	}
 	line := strings.Count(before, "\n")
 	col := len(before) - strings.LastIndexByte(before, '\n') // counts from 1
 	pos := t.Start

@@ -150,3 +150,18 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// TestPlaces has a text in single quotes, with one doubled in it, that goes on a line below.
+func TestPlaces(t *testing.T) {
+	text := Text{Code: "it's b", Start: Pos{"f", 3, 10}, Places: []Place{
+		{0, Pos{"f", 3, 10}},
+		{3, Pos{"f", 3, 14}}, // behind the two quotes
+		{4, Pos{"f", 3, 15}},
+		{5, Pos{"f", 4, 5}},
+	}}
+	for offset, want := range []string{"f:3:10", "f:3:11", "f:3:12", "f:3:14", "f:3:15", "f:4:5", "f:4:6"} {
+		if got := text.At(offset).String(); got != want {
+			t.Errorf("offset %d is at %s, want %s", offset, got, want)
+		}
+	}
+}
