@@ -171,9 +171,7 @@ func (s *stack) run(ctx context.Context) error {
 	group.Go(func() error { return s.pool.Run(groupCtx) })
 	if s.objects != nil {
 		group.Go(func() error {
-			if s.pool.WaitSynced(groupCtx) != nil {
-				return nil // it ends
-			}
+			_ = s.pool.WaitSynced(groupCtx) // fails at the end alone, and then Run returns at once
 			return s.objects.Run(groupCtx)
 		})
 	}
