@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	labelop "k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -18,11 +19,47 @@ import (
 //
 // The error is a [*SelectorError], or says that an element cannot stand in a path.
 func (c *Conversion) Target(r *Request) (string, error) {
-	target, err := r.WithVersion(c.To.Group, c.To.Version, c.To.Resource, c.FieldPath)
+	var refused error
+	target, err := r.WithVersion(c.To.Group, c.To.Version, c.To.Resource, func(path, operator, value string) string {
+		if c.RenameTarget(path) && c.FieldPath(path) == path {
+			refused = &SelectorError{Conversion: c, Field: path}
+		}
+		return c.fieldTerm(path, operator, value)
+	})
 	if err != nil {
 		return "", fmt.Errorf("cannot ask for %s as %s %s: %w", r, c.To.APIVersion(), c.To.Resource, err)
 	}
+	if refused != nil {
+		return "", refused
+	}
 	return c.withLabels(target)
+}
+
+// fieldTerm returns the terms for the server's objects that together select as one term
+// of a field selector does of the client's. A field selector cannot say "one of", so that
+// of two values on the server which the client sees as the same one the policy's counts.
+func (c *Conversion) fieldTerm(path, operator, value string) string {
+	server := c.FieldPath(path)
+	plain := server + operator + value
+	text, err := fields.UnescapeValue(value)
+	if err != nil {
+		return plain // the server says what is wrong with it
+	}
+	values, maps := c.FieldValues(path, text)
+	if !maps {
+		return plain
+	}
+	if operator == "!=" {
+		terms := make([]string, len(values))
+		for i, v := range values {
+			terms[i] = server + "!=" + fields.EscapeValue(v)
+		}
+		return strings.Join(terms, ",") // none: nothing has such a value for the client
+	}
+	if len(values) == 0 {
+		return server + "=" + value + "," + server + "!=" + value
+	}
+	return server + operator + fields.EscapeValue(values[0])
 }
 
 // withLabels returns target with its label selectors in the server's names and values.
@@ -171,15 +208,20 @@ func (c *Conversion) unselectable(key string, why error) error {
 	return &SelectorError{Conversion: c, Label: key, Err: why}
 }
 
-// SelectorError is a label that nobody can select by in the client's version: the
-// answer is 400.
+// SelectorError is a label or field that nobody can select by in the client's version:
+// the answer is 400.
 type SelectorError struct {
 	Conversion *Conversion
 	Label      string
-	Err        error // what the policy does with the label; it begins with a verb
+	Field      string // "": it is a label
+	Err        error  // what the policy does with the label; it begins with a verb
 }
 
 func (e *SelectorError) Error() string {
+	if e.Field != "" {
+		return fmt.Sprintf("field label not supported: %s: in %s there is no such field, the policy %s puts another one there; select in %s",
+			clipText(e.Field), e.Conversion.From.APIVersion(), e.Conversion.Policy, e.Conversion.To.APIVersion())
+	}
 	return fmt.Sprintf("cannot select by the label %s in %s: the policy %s %v; select in %s",
 		clipText(e.Label), e.Conversion.From.APIVersion(), e.Conversion.Policy, e.Err, e.Conversion.To.APIVersion())
 }

@@ -8,18 +8,22 @@ import (
 	"github.com/mixed-version-proxy/mvp/engine/source"
 )
 
+// fieldTerm maps a term of a field selector. The operator is =, == or !=, the value is
+// escaped as in the selector.
+type fieldTerm func(path, operator, value string) string
+
 // WithVersion returns the target of the same request under another group,
 // version and resource. Only these elements of the path are replaced; every
 // other byte of path and query stays as it was sent. The core group is /api/v1,
 // every other one /apis/{group}/{version}.
 //
-// The paths of a field selector go through field, which returns the path to use
-// instead; a nil field keeps them. A field selector with another path is written
-// anew, as one escaped value.
+// The terms of a field selector go through term, which returns what to use instead, "" for
+// nothing; a nil term keeps them. A field selector with another term is written anew, as
+// one escaped value.
 //
 // The error says that the request is for no resource, or that an element cannot
 // stand in a path.
-func (r *Request) WithVersion(group, version, resource string, field func(path string) string) (string, error) {
+func (r *Request) WithVersion(group, version, resource string, term fieldTerm) (string, error) {
 	if !r.IsResource {
 		return "", fmt.Errorf("cannot ask for another version of %s: it is no resource", source.Quote(r.Path))
 	}
@@ -36,7 +40,7 @@ func (r *Request) WithVersion(group, version, resource string, field func(path s
 	r.writePath(&b, group, version, resource)
 	if r.hasQuery {
 		b.WriteByte('?')
-		writeQuery(&b, r.Query, field)
+		writeQuery(&b, r.Query, term)
 	}
 	return b.String(), nil
 }
@@ -73,10 +77,10 @@ func (r *Request) beforeVersion() int {
 	return r.at.version.start
 }
 
-// writeQuery writes query with the paths of its field selectors replaced. The
+// writeQuery writes query with the terms of its field selectors replaced. The
 // loop is bounded by maxQueryParameters.
-func writeQuery(b *strings.Builder, query string, field func(path string) string) {
-	if field == nil {
+func writeQuery(b *strings.Builder, query string, term fieldTerm) {
+	if term == nil {
 		b.WriteString(query)
 		return
 	}
@@ -84,18 +88,18 @@ func writeQuery(b *strings.Builder, query string, field func(path string) string
 		if i > 0 {
 			b.WriteByte('&')
 		}
-		b.WriteString(replaceFieldSelector(parameter, field))
+		b.WriteString(replaceFieldSelector(parameter, term))
 	}
 }
 
-// replaceFieldSelector returns parameter, of a query, with the paths of its field
+// replaceFieldSelector returns parameter, of a query, with the terms of its field
 // selector replaced, if that is what it is.
-func replaceFieldSelector(parameter string, field func(path string) string) string {
+func replaceFieldSelector(parameter string, term fieldTerm) string {
 	key, value, _, ok := queryParameter(parameter)
 	if !ok || key != "fieldSelector" {
 		return parameter
 	}
-	mapped := mapFieldSelector(value, field)
+	mapped := mapFieldSelector(value, term)
 	if mapped == value {
 		return parameter
 	}
@@ -104,18 +108,18 @@ func replaceFieldSelector(parameter string, field func(path string) string) stri
 }
 
 // mapFieldSelector returns selector, a list of path=value, path==value and
-// path!=value, with its paths replaced. Commas and backslashes in values are
+// path!=value, with its terms replaced. Commas and backslashes in values are
 // escaped with a backslash; a term that is no comparison stays, for the server to
 // refuse.
-func mapFieldSelector(selector string, field func(path string) string) string {
-	var b strings.Builder
+func mapFieldSelector(selector string, term fieldTerm) string {
+	var terms []string
 	start, escaped := 0, false
 	for i := 0; i <= len(selector); i++ {
 		switch {
 		case i == len(selector) || selector[i] == ',' && !escaped:
-			b.WriteString(mapFieldTerm(selector[start:i], field))
-			if i < len(selector) {
-				b.WriteByte(',')
+			old := selector[start:i]
+			if mapped := mapFieldTerm(old, term); mapped != "" || old == "" {
+				terms = append(terms, mapped)
 			}
 			start, escaped = i+1, false
 		case selector[i] == '\\':
@@ -124,19 +128,23 @@ func mapFieldSelector(selector string, field func(path string) string) string {
 			escaped = false
 		}
 	}
-	return b.String()
+	return strings.Join(terms, ",")
 }
 
-func mapFieldTerm(term string, field func(path string) string) string {
-	i := strings.IndexByte(term, '=')
+func mapFieldTerm(text string, term fieldTerm) string {
+	i := strings.IndexByte(text, '=')
 	if i < 0 {
-		return term
+		return text
 	}
-	if i > 0 && term[i-1] == '!' {
+	end := i + 1
+	switch {
+	case i > 0 && text[i-1] == '!':
 		i--
+	case end < len(text) && text[end] == '=':
+		end++
 	}
 	if i == 0 {
-		return term // compares nothing
+		return text // compares nothing
 	}
-	return field(term[:i]) + term[i:]
+	return term(text[:i], text[i:end], text[end:])
 }

@@ -15,8 +15,8 @@ func TestWithVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := strings.Split(to, "/")
-		got, err := r.WithVersion(e[0], e[1], e[2], func(path string) string {
-			return strings.ReplaceAll(path, "spec.old", "spec.new")
+		got, err := r.WithVersion(e[0], e[1], e[2], func(path, operator, value string) string {
+			return strings.ReplaceAll(path, "spec.old", "spec.new") + operator + value
 		})
 		if err != nil {
 			got = err.Error()
@@ -67,7 +67,8 @@ func FuzzFieldSelector(f *testing.F) {
 		return path + ".x"
 	}
 	f.Fuzz(func(t *testing.T, selector string) {
-		if got := mapFieldSelector(selector, func(path string) string { return path }); got != selector {
+		same := func(path, operator, value string) string { return path + operator + value }
+		if got := mapFieldSelector(selector, same); got != selector {
 			t.Fatalf("%q unchanged is %q", selector, got)
 		}
 		want, err := fields.ParseSelector(selector)
@@ -78,7 +79,7 @@ func FuzzFieldSelector(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mapped := mapFieldSelector(selector, rename)
+		mapped := mapFieldSelector(selector, func(path, operator, value string) string { return rename(path) + operator + value })
 		got, err := fields.ParseSelector(mapped)
 		if err != nil {
 			t.Fatalf("%q became %q: %v", selector, mapped, err)

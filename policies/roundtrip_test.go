@@ -46,6 +46,9 @@ type (
 			StateManagement string `json:"stateManagement,omitempty"`
 			Replicas        *int64 `json:"replicas,omitempty"`
 			Paused          *bool  `json:"paused,omitempty"`
+			Limits          *struct {
+				Rate *int64 `json:"rate,omitempty"`
+			} `json:"limits,omitempty"`
 		} `json:"spec,omitempty"`
 	}
 	newCustomResource struct {
@@ -61,6 +64,10 @@ type (
 			StateManagement string   `json:"stateManagement,omitempty"`
 			Tier            *string  `json:"tier,omitempty"`
 			Zones           []string `json:"zones,omitempty"`
+			Limits          *struct {
+				Rate  *int64         `json:"rate,omitempty"`
+				Burst map[string]int `json:"burst,omitempty"`
+			} `json:"limits,omitempty"`
 		} `json:"spec,omitempty"`
 	}
 )
@@ -69,14 +76,39 @@ type (
 type tripped struct {
 	resource string
 	old, now any // its Go types in the two versions
+	changes  []change
 }
 
+// change is what a client changes of an object: merge patches in the two versions.
+type change struct{ old, now string }
+
+// same is a change that is the same in both versions.
+func same(patch string) change { return change{patch, patch} }
+
+// labelled is a change that there is of every kind.
+var labelled = same(`{"metadata":{"labels":{"changed":"yes"}}}`)
+
 var trippedKinds = []tripped{
-	{"poddisruptionbudgets", policyv1beta1.PodDisruptionBudget{}, policyv1.PodDisruptionBudget{}},
-	{"cronjobs", batchv1beta1.CronJob{}, batchv1.CronJob{}},
-	{"flowschemas", flowcontrolv1beta3.FlowSchema{}, flowcontrolv1.FlowSchema{}},
-	{"prioritylevelconfigurations", flowcontrolv1beta3.PriorityLevelConfiguration{}, flowcontrolv1.PriorityLevelConfiguration{}},
-	{"customresources", oldCustomResource{}, newCustomResource{}},
+	{"poddisruptionbudgets", policyv1beta1.PodDisruptionBudget{}, policyv1.PodDisruptionBudget{}, []change{
+		labelled, same(`{"spec":{"minAvailable":"50%"}}`), same(`{"spec":{"maxUnavailable":null}}`),
+		same(`{"spec":{"selector":{"matchLabels":{"changed":"yes"},"matchExpressions":null}}}`), same(`{"status":{"currentHealthy":7}}`),
+	}},
+	{"cronjobs", batchv1beta1.CronJob{}, batchv1.CronJob{}, []change{
+		labelled, same(`{"spec":{"suspend":true,"schedule":"@daily"}}`), same(`{"spec":{"jobTemplate":{"spec":{"parallelism":null}}}}`),
+	}},
+	{"flowschemas", flowcontrolv1beta3.FlowSchema{}, flowcontrolv1.FlowSchema{}, []change{
+		labelled, same(`{"spec":{"matchingPrecedence":7}}`), same(`{"spec":{"rules":null}}`),
+	}},
+	{"prioritylevelconfigurations", flowcontrolv1beta3.PriorityLevelConfiguration{}, flowcontrolv1.PriorityLevelConfiguration{}, []change{
+		labelled, same(`{"spec":{"limited":{"nominalConcurrencyShares":7}}}`), same(`{"spec":{"type":"Exempt","exempt":{"lendablePercent":3}}}`),
+	}},
+	{"customresources", oldCustomResource{}, newCustomResource{}, []change{
+		labelled, same(`{"spec":{"config":{"retries":7,"extra":{"changed":"yes"}}}}`), same(`{"spec":{"limits":{"rate":7}}}`),
+		{`{"spec":{"config":{"legacyTimeout":"77"}}}`, `{"spec":{"config":{"requestTimeoutSeconds":77}}}`},
+		{`{"spec":{"config":{"legacyTimeout":null}}}`, `{"spec":{"config":{"requestTimeoutSeconds":null}}}`},
+		{`{"spec":{"stateManagement":"ephemeral"}}`, `{"spec":{"stateManagement":"stateless"}}`},
+		same(`{"spec":{"config":null}}`),
+	}},
 }
 
 // fieldTypes is a schema as a table.
@@ -99,7 +131,7 @@ func trip(t *testing.T, resource string) (c *convert.Converter, old, now string)
 		t.Fatal(err)
 	}
 	document = bytes.Replace(document, []byte(`toVersion: "v1beta1"`), []byte(`toVersion: v1beta1
-      preserve: [spec.tier, spec.zones]`), 1)
+      preserve: [spec.tier, spec.zones, spec.limits.burst]`), 1)
 	name := filepath.Join(t.TempDir(), "mvp-rules.yaml")
 	if err := os.WriteFile(name, document, 0o600); err != nil {
 		t.Fatal(err)
@@ -135,31 +167,15 @@ func TestRoundTripOfKinds(t *testing.T) {
 	}
 }
 
-// An update by an old client that changes a label changes nothing else on the server.
+// An update by an old client changes on the server what the client changed, and nothing
+// else.
 func TestUpdateChangesNothingElse(t *testing.T) {
-	change := []byte(`{"metadata":{"labels":{"changed":"yes"}}}`)
 	for _, kind := range trippedKinds {
 		t.Run(kind.resource, func(t *testing.T) {
 			t.Parallel()
 			c, _, names := trip(t, kind.resource)
 			for seed := range rounds() {
-				stored := randomObject(seed, names, kind.now)
-				seen, err := c.Object(nil, stored, convert.ToClient, nil)
-				if err != nil {
-					t.Fatalf("seed %d: %s: %v", seed, stored, err)
-				}
-				sent, err := convert.MergePatchApply(seen, change)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got, err := c.Object(nil, sent, convert.ToServer, nil)
-				if err != nil {
-					t.Fatalf("seed %d: %s: %v", seed, sent, err)
-				}
-				want, err := convert.MergePatchApply(stored, change)
-				if err != nil || !bytes.Equal(got, want) && !sameObject(t, got, want) {
-					t.Fatalf("seed %d\nstored %s\nseen   %s\nsent   %s\n got %s\nwant %s %v", seed, stored, seen, sent, got, want, err)
-				}
+				updated(t, c, kind.changes, seed, randomObject(seed, names, kind.now), nil)
 			}
 		})
 	}
@@ -168,34 +184,10 @@ func TestUpdateChangesNothingElse(t *testing.T) {
 // Nor does one by a client whose type does not have all fields, where they are preserved.
 func TestUpdateByOldTypeChangesNothingElse(t *testing.T) {
 	c, _, names := trip(t, "customresources")
-	change := []byte(`{"metadata":{"labels":{"changed":"yes"}}}`)
 	kept := 0
 	for seed := range rounds() {
 		stored := randomObject(seed, names, newCustomResource{})
-		seen, err := c.Object(nil, stored, convert.ToClient, nil)
-		if err != nil {
-			t.Fatalf("seed %d: %s: %v", seed, stored, err)
-		}
-		known := change
-		if bytes.Contains(seen, []byte(`"spec":{`)) { // else a patch would make it one
-			known = []byte(`{"metadata":{"labels":{"changed":"yes"}},"spec":{"tier":null,"zones":null}}`)
-		}
-		typed, err := convert.MergePatchApply(seen, known)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sent, err := c.Object(nil, typed, convert.ToServer, nil)
-		if err != nil {
-			t.Fatalf("seed %d: %s: %v", seed, typed, err)
-		}
-		got, err := c.Keep(sent, stored, nil)
-		if err != nil {
-			t.Fatalf("seed %d: %s: %v", seed, sent, err)
-		}
-		want, err := convert.MergePatchApply(stored, change)
-		if err != nil || !sameObject(t, got, want) {
-			t.Fatalf("seed %d\nstored %s\nsent   %s\n got %s\nwant %s %v", seed, stored, sent, got, want, err)
-		}
+		sent, got := updated(t, c, trippedKinds[len(trippedKinds)-1].changes, seed, stored, asOldType)
 		if !bytes.Equal(got, sent) {
 			kept++
 		}
@@ -203,6 +195,58 @@ func TestUpdateByOldTypeChangesNothingElse(t *testing.T) {
 	if kept < int(rounds()/4) {
 		t.Errorf("a field was kept in only %d of %d cases", kept, rounds())
 	}
+}
+
+// updated has a client of the old version read what is stored, change something, which the
+// seed chooses, and write it back. It compares what the server then gets, and returns that,
+// without and with what is preserved. typed is what is left of the object in the client;
+// nil leaves all that it sees.
+func updated(t *testing.T, c *convert.Converter, changes []change, seed uint64, stored []byte, typed func(*testing.T, []byte) []byte) (sent, got []byte) {
+	t.Helper()
+	seen, err := c.Object(nil, stored, convert.ToClient, nil)
+	if err != nil {
+		t.Fatalf("seed %d: %s: %v", seed, stored, err)
+	}
+	changed := seen
+	if typed != nil {
+		changed = typed(t, seen)
+	}
+	change := changes[seed%uint64(len(changes))]
+	if changed, err = convert.MergePatchApply(changed, []byte(change.old)); err != nil {
+		t.Fatal(err)
+	}
+	if sent, err = c.Object(nil, changed, convert.ToServer, nil); err != nil {
+		t.Fatalf("seed %d: %s: %v", seed, changed, err)
+	}
+	got = sent
+	if c.Preserves() {
+		if got, err = c.Keep(sent, stored, nil); err != nil {
+			t.Fatalf("seed %d: %s: %v", seed, sent, err)
+		}
+	}
+	want, err := convert.MergePatchApply(stored, []byte(change.now))
+	if err != nil || !bytes.Equal(got, want) && !sameObject(t, got, want) {
+		t.Fatalf("seed %d: %s\nstored  %s\nseen    %s\nchanged %s\nsent    %s\n    got %s\n   want %s %v", seed, change.old, stored, seen, changed, sent, got, want, err)
+	}
+	return sent, got
+}
+
+// asOldType is what a client keeps that decodes a custom resource into the Go type of
+// the old version.
+func asOldType(t *testing.T, object []byte) []byte {
+	decoded := decode(t, object)
+	if spec, ok := decoded["spec"].(map[string]any); ok {
+		delete(spec, "tier")
+		delete(spec, "zones")
+		if limits, ok := spec["limits"].(map[string]any); ok {
+			delete(limits, "burst")
+		}
+	}
+	encoded, err := json.Marshal(decoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encoded
 }
 
 // Objects at the limits make the round trip, too.
@@ -229,12 +273,8 @@ func TestRoundTripAtTheLimits(t *testing.T) {
 // kube-apiserver does not keep which it was either.
 func sameObject(t *testing.T, a, b []byte) bool {
 	t.Helper()
-	decode := func(text []byte) (object map[string]any) {
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.UseNumber()
-		if err := d.Decode(&object); err != nil {
-			t.Fatalf("%v in %s", err, text)
-		}
+	normal := func(text []byte) map[string]any {
+		object := decode(t, text)
 		spec, _ := object["spec"].(map[string]any)
 		if selector, ok := spec["selector"].(map[string]any); ok {
 			labels, _ := selector["matchLabels"].(map[string]any)
@@ -245,5 +285,16 @@ func sameObject(t *testing.T, a, b []byte) bool {
 		}
 		return object
 	}
-	return reflect.DeepEqual(decode(a), decode(b))
+	return reflect.DeepEqual(normal(a), normal(b))
+}
+
+// decode decodes an object with every digit of its numbers.
+func decode(t *testing.T, text []byte) (object map[string]any) {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&object); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return object
 }

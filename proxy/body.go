@@ -236,9 +236,18 @@ func yamlToJSON(raw []byte) ([]byte, error) {
 	return converted, nil
 }
 
+// protobufPrefix is what every message of Kubernetes in protobuf begins with.
+var protobufPrefix = []byte("k8s\x00")
+
 // protobufToJSON decodes an object of a kind of Kubernetes' own, in the version
 // that it was sent in. Custom resources have no protobuf form.
 func (x *exchange) protobufToJSON(raw []byte) ([]byte, error) {
+	if !bytes.HasPrefix(raw, protobufPrefix) { // the decoder would try JSON and YAML
+		return nil, &statusError{
+			code: http.StatusBadRequest, reason: metav1.StatusReasonBadRequest,
+			message: fmt.Sprintf("provided data does not appear to be a protobuf message, expected prefix %v", protobufPrefix),
+		}
+	}
 	object, gvk, err := scheme.Codecs.UniversalDeserializer().Decode(raw, nil, nil)
 	switch {
 	case runtime.IsNotRegisteredError(err):

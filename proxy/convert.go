@@ -112,9 +112,10 @@ func (x *exchange) convertedPatch(doc []byte) ([]byte, error) {
 		return x.conv.JSONPatch(nil, doc, x.vars())
 	case applyPatch, applyPatchCBOR:
 		if form == applyPatchCBOR {
-			x.header.Set("Content-Type", applyPatch) // JSON is YAML
+			x.header.Set("Content-Type", applyPatch)
 		}
-		return x.conv.Apply(nil, doc, x.vars())
+		converted, err := x.conv.Apply(nil, doc, x.vars())
+		return jsonAsYAML(converted), err
 	}
 	return nil, x.unsupported()
 }

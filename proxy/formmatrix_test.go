@@ -220,7 +220,7 @@ func TestBodyFormsThatAreNone(t *testing.T) {
 	f("DELETE", "application/cbor", "\xf7", http.StatusBadRequest, "simple value 23")
 	f("PATCH", "application/cbor", "\xa0", http.StatusUnsupportedMediaType, "application/apply-patch+cbor")
 	f("PUT", "application/apply-patch+cbor", "\xa0", http.StatusUnsupportedMediaType, "application/json, application/yaml, "+protobufType+", application/cbor")
-	f("PUT", protobufType, "{}", http.StatusBadRequest, "cannot read the body as "+protobufType)
+	f("PUT", protobufType, "{}", http.StatusBadRequest, "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
 	f("PUT", protobufType, "k8s\x00\xff", http.StatusBadRequest, "cannot read the body as "+protobufType)
 	f("PUT", "application/yaml", "a: [", http.StatusBadRequest, "cannot read the body as YAML")
 	f("PUT", "text/plain", "{}", http.StatusUnsupportedMediaType, "text/plain")

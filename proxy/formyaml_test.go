@@ -41,7 +41,7 @@ func TestWriteYAMLErrors(t *testing.T) {
 	f(`{"a"`, "unexpected EOF")
 	f(``, "unexpected EOF")
 	f(`{"a":x}`, "invalid character")
-	f(strings.Repeat(`[`, convert.MaxDepth+2)+`1`, "deeper than 1000 levels")
+	f(strings.Repeat(`[`, convert.MaxDepth+2)+`1`, "deeper than 10000 levels")
 }
 
 // A string, as a key and as a value, is the same string to a reader of YAML.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -94,8 +95,9 @@ func differing(view *upstream.View) map[string]bool {
 func (b *builder) openAPI(st *state, conversions []discovery.Conversion) openAPI {
 	result := openAPI{documents: map[string][]byte{}, differs: differing(st.view)}
 	hashes := map[string]string{}
-	for path, list := range undescribed(st, conversions) {
-		body, err := b.convertedDocument(st, path, list)
+	converted := undescribed(st, conversions)
+	for path := range converted {
+		body, err := b.convertedDocument(st, path, converted)
 		if err != nil {
 			b.log.Warn("cannot make the OpenAPI document of a converted version; clients take it without a schema", "path", path, "error", err)
 		}
@@ -132,13 +134,24 @@ func undescribed(st *state, conversions []discovery.Conversion) map[string][]dis
 
 // convertedDocument is the document of a version that no server describes now:
 // the one remembered from when a server did, or one derived from that of the
-// version it is converted to. Nil: that one is not known either.
-func (b *builder) convertedDocument(st *state, path string, conversions []discovery.Conversion) ([]byte, error) {
+// version it is converted to, which may be one of converted itself. Nil: that one is not
+// known either.
+func (b *builder) convertedDocument(st *state, path string, converted map[string][]discovery.Conversion) ([]byte, error) {
 	if doc, ok := b.docs.get(path); ok {
 		return doc.body, nil
 	}
+	conversions := converted[path]
 	target := documentPath(conversions[0].ToGroup, conversions[0].ToVersion)
 	doc, ok := b.docs.get(target)
+	if !ok && len(converted[target]) > 0 {
+		rest := maps.Clone(converted) // without path: conversions may lead back to it
+		delete(rest, path)
+		body, err := b.convertedDocument(st, target, rest)
+		if err != nil {
+			return nil, err
+		}
+		doc.body, doc.link, ok = body, discovery.Hash(body), body != nil
+	}
 	if !ok {
 		return nil, nil
 	}

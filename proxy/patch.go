@@ -184,7 +184,10 @@ func (x *exchange) patchFor(object, patch []byte) (diff []byte, conditional bool
 	if err != nil {
 		return nil, false, err
 	}
-	if x.conv.Preserves() && patchType(x.req.ContentType) != mergePatch { // which says itself what goes
+	if err := sameType(seen, patched); err != nil {
+		return nil, false, err
+	}
+	if x.conv.Preserves() && (x.conv.Hides() || patchType(x.req.ContentType) != mergePatch) { // which says itself what goes
 		if after, err = x.conv.Keep(after, object, x.vars()); err != nil {
 			return nil, false, err
 		}
@@ -193,6 +196,19 @@ func (x *exchange) patchFor(object, patch []byte) (diff []byte, conditional bool
 		return nil, false, err
 	}
 	return withResourceVersion(diff, object)
+}
+
+// sameType refuses a patch that makes another kind or version of the object: what it means
+// in the server's version nobody knows.
+func sameType(object, patched []byte) error {
+	var before, after metav1.TypeMeta
+	if json.Unmarshal(object, &before) == nil && json.Unmarshal(patched, &after) == nil && before == after {
+		return nil
+	}
+	return &statusError{
+		code: http.StatusBadRequest, reason: metav1.StatusReasonBadRequest,
+		message: fmt.Sprintf("the patch changes what the object is: its apiVersion and kind must stay %q and %q", before.APIVersion, before.Kind),
+	}
 }
 
 func (x *exchange) patched(object, patch []byte) ([]byte, error) {

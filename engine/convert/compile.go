@@ -16,6 +16,7 @@ type Converter struct {
 	limits            Limits
 
 	preserve []path // in the server's version
+	hidden   []path // those of them that the client does not see
 }
 
 // Compile makes a Converter. When the spec has mistakes it returns all of them,
@@ -53,6 +54,7 @@ func Compile(spec Spec) (*Converter, source.Errors) {
 	}
 	c.spec.Rules = nil // the steps have all of them that counts
 	c.links = []link{{len(c.steps), c}}
+	c.hidden = c.hiddenPaths()
 	return c, nil
 }
 

@@ -36,5 +36,6 @@ func Compose(a, b *Converter) *Converter {
 			c.preserve = append(c.preserve, p)
 		}
 	}
+	c.hidden = c.hiddenPaths()
 	return &c
 }

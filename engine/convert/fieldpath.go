@@ -1,6 +1,9 @@
 package convert
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // FieldPath returns what the client's field path, as in a field selector
 // ("spec.a.b"), is called in the server's version. A path that no rule renames,
@@ -17,6 +20,49 @@ func (c *Converter) FieldPath(text string) string {
 		return text
 	}
 	return p.String()
+}
+
+// FieldValues returns the values, as text, of the server's field that the client sees at
+// path as value: those that rules exchange for it first. It reports whether rules exchange
+// values there at all.
+func (c *Converter) FieldValues(path, value string) (values []string, exchanged bool) {
+	var exchanges []exchangeOf // in the order of the way to the client
+	p := splitFields(path)
+	for _, s := range c.steps {
+		at := s.from
+		switch {
+		case s.renames():
+			p.renamed(s.from, s.dst, len(s.base))
+		case s.action != Modify || s.match == nil || s.replace == nil || len(p) != len(at):
+		default:
+			if same := p; same.renamed(at, nil, 0) {
+				exchanges = append(exchanges, exchangeOf{from: literalText(s.replace), to: literalText(s.match)})
+			}
+		}
+	}
+	if len(exchanges) == 0 {
+		return nil, false
+	}
+	slices.Reverse(exchanges)
+	values = seenAs(exchanges, []string{value})
+	slices.SortStableFunc(values, func(a, b string) int {
+		switch {
+		case a == value:
+			return 1
+		case b == value:
+			return -1
+		}
+		return 0
+	})
+	return values, true
+}
+
+// literalText is a JSON literal as a field selector has it.
+func literalText(literal []byte) string {
+	if kindOf(literal[0]) == kindString {
+		return unquoted(literal)
+	}
+	return string(literal)
 }
 
 // ClientFieldPath returns what the server's field path, as in the causes of a

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,6 +159,8 @@ func (x *run) rewriteModified(s *step, o *operation, at relation) error {
 	switch {
 	case at == below:
 		return ErrNeedsObject // a part of a value that counts as a whole
+	case at == same && o.op == "test" && x.hides(s, o.value):
+		return ErrNeedsObject
 	case at == same && o.value != 0:
 		x.enter(s, o.path)
 		return x.modify(s, o.value)
@@ -165,6 +168,16 @@ func (x *run) rewriteModified(s *step, o *operation, at relation) error {
 		return x.within(s, o)
 	}
 	return nil
+}
+
+// hides reports whether a client does not see the value r, which a test compares with, where
+// the server has it: s makes another one of it on the way to the client, or of every value
+// this one on the way to the server.
+func (x *run) hides(s *step, r ref) bool {
+	if s.replace == nil || r == 0 {
+		return false
+	}
+	return s.match == nil || x.d.equalText(r, s.replace) && !bytes.Equal(s.match, s.replace)
 }
 
 func (x *run) rewriteRemoved(s *step, o *operation, at relation) error {

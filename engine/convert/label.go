@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -56,9 +57,14 @@ func seenAs(exchanges []exchangeOf, values []string) []string {
 }
 
 // Label returns where the client's label key is found. Its error, which begins with a
-// verb, says what the policy does with the label so that nobody can select by it. A label
-// that only a jq program touches counts as untouched.
+// verb, says what the policy does with the label so that nobody can select by it. Of a
+// program only the stages count that are about labels and annotations alone.
 func (c *Converter) Label(key string) (Label, error) {
+	for _, l := range c.links {
+		if p := l.of.response; p != nil && p.metadata != nil && p.metadata.whole.needs.coversLabel(key) {
+			return Label{}, errors.New("changes it by a jq program")
+		}
+	}
 	rename, err := c.labelRename(key)
 	if err != nil {
 		return Label{}, err
@@ -143,6 +149,17 @@ func (c *Converter) labelValues(key string, first, last int, exchanges []exchang
 
 func unquoted(literal []byte) string {
 	return string(appendUnquoted(nil, literal[1:len(literal)-1]))
+}
+
+// coversLabel reports whether n covers the label or a part of it.
+func (n *need) coversLabel(key string) bool {
+	for _, member := range []string{"metadata", "labels", key} {
+		if n == nil || n.all {
+			break
+		}
+		n = n.members[member]
+	}
+	return n != nil
 }
 
 // isLabel reports whether p is one label.

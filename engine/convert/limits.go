@@ -47,9 +47,9 @@ const (
 	// as long; ten times leaves room.
 	MaxAnswerObjectBytes = 16 << 20
 
-	// MaxDepth is how deep objects and arrays may nest. No Kubernetes schema comes
-	// near it; encoding/json stops at 10,000.
-	MaxDepth = 1000
+	// MaxDepth is how deep objects and arrays may nest: as deep as encoding/json, and so
+	// kube-apiserver, reads them. A field without a schema may hold that.
+	MaxDepth = 10_000
 
 	// MaxPathElements is how many elements the path of a rule may have.
 	MaxPathElements = 64

@@ -32,6 +32,16 @@ func (x *run) move(s *step, item ref, from, to []string) error {
 	if err := x.reachable(s, item, to); err != nil {
 		return err
 	}
+	if d.isNull(r) && x.dir == ToServer && !s.sibling() && !x.hasParent(item, to) {
+		// What is not there needs nothing around it.
+		if x.partial(s) {
+			return ErrNeedsObject // to know whether that is there
+		}
+		if x.mode == whole {
+			d.unlink(r)
+			return nil
+		}
+	}
 	if other := x.lookup(item, to); x.dir == ToClient && other != 0 && !d.isNull(other) {
 		x.exchange(s, r, other, from, to)
 	} else if x.canMake(item, to) {
@@ -64,8 +74,12 @@ func (x *run) both(s *step, item ref, to []string) error {
 	if x.dir != ToServer {
 		return nil
 	}
-	if target := x.lookup(item, to); target == 0 || x.d.isNull(target) {
+	target := x.lookup(item, to)
+	if target == 0 || x.d.isNull(target) && !x.partial(s) {
 		return nil
+	}
+	if x.partial(s) {
+		return ErrNeedsObject // one of the two may be what goes
 	}
 	return x.invalid(s, s.from, fmt.Sprintf("Forbidden: %s becomes %s (policy %s); the object must not have both", s.from, s.to, x.c.spec.Policy))
 }
@@ -104,6 +118,9 @@ func (x *run) moveNothing(s *step, item ref, to []string) error {
 	if !x.partial(s) {
 		return nil
 	}
+	if x.lookup(item, to) != 0 {
+		return ErrNeedsObject // the client may have the field that this is on the server
+	}
 	r := item
 	for i, key := range to[:len(to)-1] {
 		if r = x.d.find(r, key); r == 0 {
@@ -131,6 +148,12 @@ func (x *run) moveReplaced(s *step, item ref, n int, to []string) error {
 	}
 	x.d.add(x.make(item, to), to[len(to)-1], []byte("null"))
 	return nil
+}
+
+// hasParent reports whether there is an object for the last key of to.
+func (x *run) hasParent(item ref, to []string) bool {
+	r := x.lookup(item, to[:len(to)-1])
+	return r != 0 && x.d.kind(r) == kindObject
 }
 
 // replacesParent reports whether a patch puts something other than an object, or

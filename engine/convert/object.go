@@ -3,7 +3,8 @@ package convert
 // Object appends to dst the object src of the converter's kind, in JSON,
 // converted in direction dir. An object that does not say its apiVersion or kind
 // is converted too and does not say it afterwards either. Objects of other kinds,
-// and on the way to the client of other versions, are appended as they are.
+// and on the way to the client of other versions, are appended as they are, but for
+// the version that a client's object of another kind says it is of.
 //
 // The error is an [*Error]; dst is then returned unchanged.
 func (c *Converter) Object(dst, src []byte, dir Direction, vars *Vars) ([]byte, error) {
@@ -21,7 +22,10 @@ func (c *Converter) object(dst, src []byte, dir Direction, m mode, vars *Vars) (
 		if err != nil {
 			return dst, err
 		}
-		return append(dst, src...), nil
+		if dir == ToServer && n.apiVersion != "" && n.apiVersion == c.apiVersion(dir) { // that the kind is wrong, the server says
+			d.setString(n.apiVersionAt, c.apiVersion(dir.reverse()))
+		}
+		return d.appendTo(dst, root), nil
 	}
 	x := &run{c: c, d: d, at: root, dir: dir, mode: m}
 	if err := x.convert(n, vars); err != nil {
@@ -67,6 +71,11 @@ func (c *Converter) concerns(n names, dir Direction) (bool, error) {
 
 // convert converts the object at x.at, whose names n are, in place.
 func (x *run) convert(n names, vars *Vars) error {
+	if x.dir == ToClient && x.mode == whole {
+		for _, p := range x.c.hidden {
+			x.d.prune(x.at, p)
+		}
+	}
 	links := x.c.links
 	for i := range links {
 		if x.dir == ToClient {

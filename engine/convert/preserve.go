@@ -48,6 +48,34 @@ func compilePreserve(spec *Spec) (paths []path, errs source.Errors) {
 // Preserves reports whether an update has to go through [Converter.Keep].
 func (c *Converter) Preserves() bool { return len(c.preserve) > 0 }
 
+// hiddenPaths are the preserved fields that a client does not get to see: its version does
+// not have them, and a client that checks what it writes against its version's schema, as
+// kubectl does, could not write an object back with them. One that a rule makes something
+// of is not hidden, nor is any from a program, which may make something of all of them.
+func (c *Converter) hiddenPaths() []path {
+	if c.UsesJQ() {
+		return nil
+	}
+	var hidden []path
+	for _, p := range c.preserve {
+		concerns := func(s *step) bool {
+			if s.action == EnsureFieldExistence || s.action == Remove {
+				return false
+			}
+			to := c.serverPath(s.number, s.to)
+			return p.hasPrefix(to) || to.hasPrefix(p)
+		}
+		if !slices.ContainsFunc(c.steps, concerns) {
+			hidden = append(hidden, p)
+		}
+	}
+	return hidden
+}
+
+// Hides reports whether the client sees none of what is preserved, so that nothing it
+// writes can be about that.
+func (c *Converter) Hides() bool { return len(c.hidden) == len(c.preserve) }
+
 // Keep returns body, a client's whole object that was converted for the server,
 // with the preserved fields of current, which is what the server has now. A field
 // is kept where the client says nothing of it: body has none, or the one that the
@@ -71,9 +99,16 @@ func (c *Converter) Keep(body, current []byte, vars *Vars) ([]byte, error) {
 	defer k.bare.free()
 	c.rewrite(k.unchanged, current, vars)
 	c.rewrite(k.bare, c.withoutPreserved(current), vars)
+	if !c.UsesJQ() {
+		k.client = newDoc()
+		defer k.client.free()
+		if seen, err := c.Object(nil, current, ToClient, vars); err != nil || k.client.parse(seen) != nil {
+			_ = k.client.parse([]byte("{}"))
+		}
+	}
 	for _, p := range c.preserve {
 		if value := now.valueAt(p); value != 0 {
-			k.keep(p, now.raw(value))
+			k.keep(c, p, now.raw(value))
 		}
 	}
 	return after.bytes(root), nil
@@ -101,7 +136,7 @@ func (c *Converter) withoutPreserved(object []byte) []byte {
 	defer d.free()
 	_ = d.parse(object)
 	for _, p := range c.preserve {
-		d.prune(p)
+		d.prune(root, p)
 	}
 	return d.bytes(root)
 }
@@ -125,8 +160,10 @@ func ResourceVersion(object []byte) (string, error) {
 }
 
 // valueAt finds the value at p, which goes through objects only; 0: there is none.
-func (d *doc) valueAt(p path) ref {
-	r := root
+func (d *doc) valueAt(p path) ref { return d.below(root, p) }
+
+// below is valueAt for a path that begins at r.
+func (d *doc) below(r ref, p path) ref {
 	for _, e := range p {
 		if d.kind(r) != kindObject {
 			return 0
@@ -138,9 +175,10 @@ func (d *doc) valueAt(p path) ref {
 	return r
 }
 
-// prune removes the field at p, and the objects around it that held nothing else.
-func (d *doc) prune(p path) {
-	for r := d.valueAt(p); r != 0 && r != root; {
+// prune removes the field at p of the object at, and the objects around it that held
+// nothing else.
+func (d *doc) prune(at ref, p path) {
+	for r := d.below(at, p); r != 0 && r != at; {
 		parent := d.nodes[r].parent
 		d.unlink(r)
 		if !d.isEmpty(parent) {
@@ -157,11 +195,23 @@ type keeping struct {
 	// What the server gets from clients that change nothing: one that writes back what
 	// it has read, and one whose version has none of the preserved fields.
 	unchanged, bare *doc
+
+	// What the client sees, where it is known what becomes of a path there; else nil.
+	client *doc
+}
+
+// hadObject reports whether the client could take away the object at p. One that rules
+// make around what they move is none of the client's.
+func (k *keeping) hadObject(c *Converter, p path) bool {
+	if k.client != nil {
+		return k.client.valueAt(c.clientPath(len(c.steps), p)) != 0
+	}
+	return k.bare.valueAt(p) != 0
 }
 
 // keep writes value at p of the client's object, unless the client's own write is to
 // stand.
-func (k *keeping) keep(p path, value []byte) {
+func (k *keeping) keep(c *Converter, p path, value []byte) {
 	if own := k.after.valueAt(p); own != 0 {
 		if k.isUnchanged(p, own) {
 			k.after.set(own, value)
@@ -173,7 +223,7 @@ func (k *keeping) keep(p path, value []byte) {
 		next := k.after.find(r, e.key)
 		switch {
 		case next != 0 && k.after.kind(next) == kindObject:
-		case k.bare.valueAt(p[:i+1]) != 0 || next != 0 && !k.after.isNull(next):
+		case k.hadObject(c, p[:i+1]) || next != 0 && !k.after.isNull(next):
 			return // the client took the object away, or put something else there
 		case next != 0:
 			k.after.set(next, []byte("{}"))

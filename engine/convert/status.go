@@ -109,6 +109,9 @@ func (c *Converter) clientMessage(text string) string {
 		kind, rest, _ := strings.Cut(rest, ")")
 		return about + "; " + from.Group + "/" + from.Version + ", Kind=" + rekind(kind, to, from) + ")" + c.ClientText(rest)
 	}
+	if before, found := strings.CutSuffix(text, "the expected API version ("+to.APIVersion()+")"); found {
+		return before + "the expected API version (" + from.APIVersion() + ")"
+	}
 	about, rest, found := strings.Cut(text, ` "`)
 	if !found || strings.Contains(about, " ") {
 		return c.ClientText(text)

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"encoding/base64"
 	"errors"
 	"io"
 )
@@ -99,9 +100,38 @@ func (x *run) changed(object ref, vars *Vars) error {
 	return nil
 }
 
+// blueprint is the annotation of the bookmark behind initial events in which a client finds
+// the list, without items, that they are of: JSON in base64 (KEP-3157).
+const blueprint = "kubernetes.io/initial-events-list-blueprint"
+
+// blueprint makes the list be of the client's version. What is no such list stays.
+func (x *run) blueprint(object ref) {
+	annotation := x.d.below(object, path{{key: "metadata"}, {key: "annotations"}, {key: blueprint}})
+	if annotation == 0 || x.d.kind(annotation) != kindString {
+		return
+	}
+	list, err := base64.StdEncoding.DecodeString(x.d.str(annotation))
+	if err != nil {
+		return
+	}
+	d := newDoc()
+	defer d.free()
+	if d.parse(list) != nil || d.kind(root) != kindObject {
+		return
+	}
+	n := x.c.names(d, root)
+	if n.apiVersion != x.c.apiVersion(ToClient) || !x.c.spec.To.isListKind(n.kind) {
+		return
+	}
+	d.setString(n.apiVersionAt, x.c.apiVersion(ToServer))
+	d.setString(n.kindAt, rekind(n.kind, &x.c.spec.To, &x.c.spec.From))
+	x.d.setString(annotation, base64.StdEncoding.EncodeToString(d.bytes(root)))
+}
+
 // bookmark changes only what version the object of a bookmark is said to be of:
 // it has a resourceVersion and annotations, and is otherwise empty.
 func (x *run) bookmark(object ref) {
+	x.blueprint(object)
 	n := x.c.names(x.d, object)
 	if x.c.isOurs(n) {
 		x.setVersion(object, n)
