@@ -142,7 +142,7 @@ func testDiffVerb(u user) {
 
 func testEditVerb(u user) {
 	u.new("edited")
-	edit := []string{widget, "edited", "--validate=false"} // see testReplaceVerb
+	edit := []string{widget, "edited"}
 	u.edits("edited", `s/legacyTimeout:.*/legacyTimeout:\ "50"/`, edit...)
 	u.holds("edited", `{"timeoutSeconds":50}`)
 	u.edits("no changes made", "s/nothing/nobody/", edit...)
@@ -365,11 +365,9 @@ func testReplaceVerb(u user) {
 	u.holds("replaced", want) // the fields that the client does not know are kept
 
 	got := write(u.t, "replaced.yaml", strings.Replace(withoutConversion(u.ok("get", widget, "replaced", "-o", "yaml")), `"45"`, `"46"`, 1))
-	// MVP shows the fields that only the server's version has, which an older kubectl does
-	// not find in the schema.
-	u.says("replaced", "replace", "--validate=false", "-f", got)
+	u.says("replaced", "replace", "-f", got)
 	u.holds("replaced", strings.Replace(want, "45", "46", 1))
-	u.fails("the object has been modified", "replace", "--validate=false", "-f", got) // its resourceVersion is the one before
+	u.fails("the object has been modified", "replace", "-f", got) // its resourceVersion is the one before
 	if u.knows("1.24") {
 		status := write(u.t, "status.yaml", read(u.t, os.DirFS("."), "testdata/widgets/status-v1alpha1.yaml"))
 		u.says("replaced", "replace", "--subresource=status", "-f", status)
