@@ -43,7 +43,8 @@ type exchange struct {
 	decision *engine.Decision
 	judged   *tally             // of the policies that decided; the state may be a newer one
 	conv     *engine.Conversion // nil: the request is not converted
-	passed   passedOver         // policies that could not convert the request
+	passed   engine.PassedOver  // policies that could not convert the request
+	sent     bool               // something of this attempt has gone to a server
 	audit    audit              // what policies in audit mode would do beside deciding
 
 	server    *upstream.State   // that answers
@@ -149,7 +150,7 @@ func (x *exchange) exchange() (*front.Response, error) {
 
 // attempt is the way of a request from its head to the beginning of its answer.
 func (x *exchange) attempt() (*front.Response, error) {
-	x.passed.sent = false
+	x.sent = false
 	if err := x.identify(); err != nil {
 		return nil, err
 	}
@@ -231,7 +232,7 @@ func (x *exchange) decide() error {
 		Caller:  x.callerID,
 		Cluster: x.st.cluster,
 		Served:  x.served,
-		Without: x.passed.policies,
+		Without: x.passed.Policies(),
 	})
 	if err != nil {
 		return err
@@ -290,7 +291,7 @@ func (x *exchange) forward(out *upstream.Request) error {
 
 func (x *exchange) trip(ctx context.Context, out *upstream.Request) error {
 	start := time.Now()
-	x.passed.sent = true
+	x.sent = true
 	answer, err := x.server.Server.RoundTrip(ctx, out)
 	if err != nil {
 		return err

@@ -171,7 +171,7 @@ type run struct {
 	opts     Options
 	servers  []Server
 	decision *engine.Decision
-	passed   passed
+	passed   engine.PassedOver
 	sent     bool // the request has gone to a server
 }
 
@@ -224,7 +224,7 @@ func (r *run) decide() error {
 		Request: &r.Request,
 		User:    func() (*engine.User, error) { return r.in.User, nil },
 		Object:  func() ([]byte, error) { return r.Body, nil },
-		Without: r.passed.policies,
+		Without: r.passed.Policies(),
 		Cluster: clusterOf(r.servers),
 		Served:  func(group, version, resource string) bool { return served(r.servers, group, version, resource) },
 	}
@@ -237,7 +237,7 @@ func (r *run) decide() error {
 	}
 	r.decision = decision
 	r.Policies, r.Warnings, r.Audited = decision.Policies, decision.Warnings, decision.Audited
-	r.Conversion, r.Ignored = decision.Conversion, slices.Concat(decision.Ignored, r.passed.ignored)
+	r.Conversion, r.Ignored = decision.Conversion, slices.Concat(decision.Ignored, r.passed.Ignored())
 	if decision.Denied != nil {
 		r.Denied, r.Outcome, r.Code, r.Conversion = decision.Denied, Denied, http.StatusForbidden, nil
 		return nil

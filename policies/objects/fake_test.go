@@ -338,7 +338,7 @@ func (r *replica) waitFor(what string, ok func() bool) {
 		if time.Now().After(deadline) {
 			r.t.Fatalf("never: %s; status: %+v\nlog:\n%s", what, r.store.Status(), r.log)
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // the step of a bounded poll: what others see of the replica has no event
 	}
 }
 
