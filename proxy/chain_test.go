@@ -114,3 +114,33 @@ func TestChainOfPrograms(t *testing.T) {
 		}
 	}
 }
+
+// The version at the start of a chain is in OpenAPI v3, derived step by step, also where
+// conversions lead back.
+func TestChainInOpenAPI(t *testing.T) {
+	u := record(t, "a", "1.32.13", []served{{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"}}, nil)
+	u.openapi = func(target string) string {
+		if target == "/openapi/v3" {
+			return ok(`{"paths":{"apis/policy/v1":{"serverRelativeURL":"/openapi/v3/apis/policy/v1?hash=1"}}}`)
+		}
+		return ok(pdbDocument)
+	}
+	migration := func(from, to string) string {
+		return "    - {apiGroup: policy, resource: poddisruptionbudgets, fromVersion: " + from + ", toVersion: " + to + "}\n"
+	}
+	r := start(t, map[string]string{"chain.yaml": `apiVersion: mvp.k8s.io/v1
+kind: TransformationRules
+metadata: {name: chain}
+spec:
+  apiMigrationRules:
+` + migration("v1alpha1", "v1beta1") + migration("v1beta1", "v1") + migration("v1", "v1beta1")}, nil, u)
+	for _, version := range []string{"v1beta1", "v1alpha1"} {
+		r.eventually("OpenAPI v3 lists "+version, func() bool {
+			return strings.Contains(r.do("GET", "/openapi/v3", "", "").body, `"apis/policy/`+version+`"`)
+		})
+		got := r.do("GET", "/openapi/v3/apis/policy/"+version, "", "")
+		if want := `"/apis/policy/` + version + `/namespaces/{namespace}/poddisruptionbudgets"`; got.code != 200 || !strings.Contains(got.body, want) {
+			t.Errorf("the document of %s is %d %s", version, got.code, got.body)
+		}
+	}
+}
