@@ -44,18 +44,32 @@ func chain(c *Conversion, next map[gvr]*Conversion) (further []*Conversion) {
 	return further
 }
 
-// reach returns the shortest chain that begins with c and ends at a version that
-// is served; c itself where there is none.
+// reach returns the shortest chain that begins with c, c itself if it can be, and ends
+// at a version that is served; where none is, at one that will be when its servers are
+// back. It is nil where no server has any of them: there is nothing to convert to.
 func (c *Conversion) reach(in *Input) *Conversion {
-	if len(c.further) == 0 || in.Served == nil || in.serves(c.To) {
+	if in.Served == nil {
+		return c
+	}
+	if found := c.shortest(in.Served); found != nil {
+		return found
+	}
+	if in.Known == nil {
+		return c
+	}
+	return c.shortest(in.Known)
+}
+
+// shortest returns the shortest chain that begins with c and ends at a version that has
+// a server, nil where none does.
+func (c *Conversion) shortest(has func(group, version, resource string) bool) *Conversion {
+	if has(c.To.Group, c.To.Version, c.To.Resource) {
 		return c
 	}
 	for _, longer := range c.further {
-		if in.serves(longer.To) {
+		if has(longer.To.Group, longer.To.Version, longer.To.Resource) {
 			return longer
 		}
 	}
-	return c
+	return nil
 }
-
-func (in *Input) serves(v convert.Version) bool { return in.Served(v.Group, v.Version, v.Resource) }

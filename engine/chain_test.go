@@ -28,7 +28,7 @@ func TestChains(t *testing.T) {
 	tests := []struct {
 		name     string
 		policies []Policy
-		served   string
+		served   string // by servers that are healthy; "-" before those of the others
 		want     string // the path of versions; "" for no conversion
 	}{
 		{"the next version is served", []Policy{named("a", "v1", "v2", ""), named("b", "v2", "v3", "")}, "v2 v3", "v1 v2"},
@@ -37,6 +37,12 @@ func TestChains(t *testing.T) {
 		{"over two", []Policy{named("a", "v1", "v2", ""), named("b", "v2", "v3", ""), named("c", "v3", "v4", "")}, "v4", "v1 v2 v3 v4"},
 		{"to the nearest", []Policy{named("a", "v1", "v2", ""), named("b", "v2", "v3", ""), named("c", "v3", "v4", "")}, "v3 v4", "v1 v2 v3"},
 		{"nothing is served", []Policy{named("a", "v1", "v2", ""), named("b", "v2", "v3", "")}, "", "v1 v2"},
+		{"nobody has it", []Policy{named("a", "v1", "v2", ""), named("b", "v2", "v3", "")}, "v4 -", ""},
+		{"nobody has it, always", []Policy{always}, "v1 -", ""},
+		{"its server is down", []Policy{named("a", "v1", "v2", ""), named("b", "v2", "v3", "")}, "v4 - v3", "v1 v2 v3"},
+		{"two servers are down", []Policy{named("a", "v1", "v2", ""), named("b", "v2", "v3", "")}, "- v2 v3", "v1 v2"},
+		{"the nearer one is down", []Policy{named("a", "v1", "v2", ""), named("b", "v2", "v3", "")}, "v3 - v2", "v1 v2 v3"},
+		{"the client's own server is down", []Policy{named("a", "v1", "v2", "")}, "v2 - v1", "v1 v2"},
 		{"the client's own is served", []Policy{named("a", "v1", "v2", ""), named("b", "v2", "v3", "")}, "v1", ""},
 		{"always", []Policy{always, named("b", "v2", "v3", "")}, "v1 v3", "v1 v2 v3"},
 		{"there and back", []Policy{named("a", "v1", "v2", ""), named("b", "v2", "v1", "")}, "", "v1 v2"},
@@ -48,12 +54,13 @@ func TestChains(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			set := mustCompile(t, tt.policies...).WithSchemas(func(convert.Version) convert.Schema { return nil })
-			d, err := set.Decide(&Input{
-				Request: mustParse(t, "GET", "/apis/example.com/v1/namespaces/a/widgets/w"),
-				Served: func(_, version, _ string) bool {
-					return strings.Contains(" "+tt.served+" ", " "+version+" ")
-				},
-			})
+			in := &Input{Request: mustParse(t, "GET", "/apis/example.com/v1/namespaces/a/widgets/w")}
+			healthy, down, downKnown := strings.Cut(" "+tt.served+" ", "-")
+			in.Served = func(_, version, _ string) bool { return strings.Contains(healthy, " "+version+" ") }
+			if downKnown {
+				in.Known = func(_, version, _ string) bool { return strings.Contains(healthy+down, " "+version+" ") }
+			}
+			d, err := set.Decide(in)
 			if err != nil {
 				t.Fatal(err)
 			}

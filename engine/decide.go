@@ -35,6 +35,10 @@ type Input struct {
 	// Served reports whether a healthy upstream serves the resource. Nil: none
 	// does, so that every conversion takes place.
 	Served func(group, version, resource string) bool
+
+	// Known reports whether an upstream, healthy or not, serves the resource: nothing is
+	// converted to what none does. Nil: one does.
+	Known func(group, version, resource string) bool
 }
 
 // User is who sends a request.
@@ -207,7 +211,10 @@ func (c *Conversion) takesPlace(in *Input) bool {
 	if !isOf(in.Request, c.From) {
 		return false
 	}
-	return c.When == WhenAlways || in.Served == nil || !in.Served(c.From.Group, c.From.Version, c.From.Resource)
+	if c.When != WhenAlways && in.Served != nil && in.Served(c.From.Group, c.From.Version, c.From.Resource) {
+		return false
+	}
+	return c.reach(in) != nil
 }
 
 // apply adds what p says to d.

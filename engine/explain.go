@@ -130,7 +130,7 @@ func (x *explainer) reasons(p *policy, e *Explanation) {
 		return
 	}
 	if p.match != nil {
-		e.Match = p.match.parts(x.vars)
+		e.Match = p.match.parts(x.vars, x.vars)
 		switch holds, err := p.match.holds(x.vars); {
 		case err != nil:
 			because("its match fails: %v", reasonOf(err))
@@ -179,6 +179,8 @@ func (x *explainer) conversion(p *policy, because func(string, ...any)) {
 		because("it converts %s; %s", p.From, otherResource(x.in.Request, c.From))
 	case p.ShadowedBy != "":
 		because("the policy %s converts instead", p.ShadowedBy)
+	case c.reach(x.in) == nil:
+		because("it converts to %s, which no server serves", p.To)
 	case !c.takesPlace(x.in):
 		because("it converts only while no server serves %s, and one does", p.From)
 	case made != "" && made != p.Name && !p.Audit:

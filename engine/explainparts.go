@@ -26,38 +26,51 @@ const maxShownValue = 200
 
 func (p Part) failed() bool { return strings.HasPrefix(p.Value, "error: ") }
 
-// spellingEnvironment is that of requests, and remembers macros as they are written.
-var spellingEnvironment = sync.OnceValues(func() (*cel.Env, error) {
+// spelling are the environments, which here remember macros as they are written.
+var spelling = sync.OnceValues(func() (*environments, error) {
 	envs, err := celEnvironments()
 	if err != nil {
 		return nil, err
 	}
-	return envs.request.Extend(cel.EnableMacroCallTracking())
+	request, err := envs.request.Extend(cel.EnableMacroCallTracking())
+	if err != nil {
+		return nil, err
+	}
+	route, err := envs.route.Extend(cel.EnableMacroCallTracking())
+	return &environments{request: request, route: route}, err
 })
 
-// parts evaluates all parts of x, which is a match. It is nil when they cannot be
-// told; what x itself says is holds' to find out.
-func (x *expr) parts(v *vars) []Part {
-	env, err := spellingEnvironment()
+// parts evaluates all parts of x with the variables of v, and of activation, which is v
+// or refers to it; without an activation they have no values. It is nil when they cannot
+// be told; what x itself says is run's to find out.
+func (x *expr) parts(v *vars, activation cel.Activation) []Part {
+	envs, err := spelling()
 	if err != nil {
 		return nil
+	}
+	env := envs.request
+	if x.role.name == roleRoute.name {
+		env = envs.route
 	}
 	checked, errs := check(env, x.text)
 	if errs != nil {
 		return nil
 	}
-	program, err := env.Program(checked, cel.EvalOptions(cel.OptExhaustiveEval),
-		cel.CostLimit(x.cost), cel.CostTracking(&library.CostEstimator{}))
-	if err != nil {
-		return nil
-	}
-	_, details, _ := program.Eval(v) // its result is that of the first part
-	if details == nil {
-		return nil
-	}
 	w := partWalker{
 		env: env, ast: checked.NativeRep(), text: x.text, code: []rune(x.text.Code),
-		state: details.State(), secret: v.ofSecret(),
+		state: interpreter.NewEvalState(),
+	}
+	if activation != nil {
+		program, err := env.Program(checked, cel.EvalOptions(cel.OptExhaustiveEval),
+			cel.CostLimit(x.cost), cel.CostTracking(&library.CostEstimator{}))
+		if err != nil {
+			return nil
+		}
+		_, details, _ := program.Eval(activation) // its result is that of the first part
+		if details == nil {
+			return nil
+		}
+		w.state, w.secret = details.State(), v.ofSecret()
 	}
 	w.walk(w.ast.Expr(), 0, len(w.code), 0)
 	return w.parts

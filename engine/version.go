@@ -58,12 +58,18 @@ type VersionPattern struct {
 }
 
 // ParseVersionPattern reads "v1.32.y" and "v1.32" (any patch of 1.32) and
-// "v1.32.4". The "v" may be left out.
+// "v1.32.4". The "v" may be left out. A number has no zeros before it: no server
+// reports such a version, so it would never match.
 func ParseVersionPattern(s string) (VersionPattern, error) {
 	var p VersionPattern
 	parts := strings.SplitN(strings.TrimPrefix(s, "v"), ".", 4)
 	if len(parts) == 3 && parts[2] == "y" {
 		parts = parts[:2]
+	}
+	for _, number := range parts {
+		if len(number) > 1 && number[0] == '0' {
+			return VersionPattern{}, fmt.Errorf("cannot read server version %s: a number has no zeros before it; want \"v1.32.y\", \"v1.32\" or \"v1.32.4\"", source.Quote(s))
+		}
 	}
 	p.AnyPatch = len(parts) == 2
 	if len(parts) < 2 || len(parts) > 3 || !parseNumbers(parts, &p.Major, &p.Minor, &p.Patch) {

@@ -21,7 +21,7 @@ import (
 func (c *Converter) Answer(w io.Writer, r io.Reader, vars *Vars) error {
 	buf := chunks.Get().(*[]byte)
 	a := &answer{
-		run:  run{c: c, d: newDoc(), dir: ToClient},
+		run:  run{c: c, d: newDoc(), dir: ToClient, acted: vars.acted()},
 		s:    stream{r: r, buf: (*buf)[:0]},
 		w:    w,
 		vars: vars,

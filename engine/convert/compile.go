@@ -45,6 +45,9 @@ func Compile(spec Spec) (*Converter, source.Errors) {
 		if len(mistakes) > 0 && spec.Limits.UnboundedJQ {
 			compiled, mistakes = compileUnbounded(p.text)
 		}
+		if len(mistakes) == 0 {
+			mistakes = resultMistakes(p.text)
+		}
 		*p.into = compiled
 		errs = append(errs, mistakes...)
 	}
@@ -87,6 +90,22 @@ func (c *Converter) WithSchemas(from, to Schema) *Converter {
 func (c *Converter) UsesJQ() bool {
 	for _, l := range c.links {
 		if l.of.request != nil || l.of.response != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Decodes reports whether, in that direction, a jq program of the conversion has a part
+// that gojq runs on a decoded object. Where none has, bodies are changed on their bytes
+// alone, which costs what rules cost.
+func (c *Converter) Decodes(dir Direction) bool {
+	for _, l := range c.links {
+		p := l.of.request
+		if dir == ToClient {
+			p = l.of.response
+		}
+		if p != nil && !p.isPlanned() {
 			return true
 		}
 	}

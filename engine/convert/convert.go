@@ -159,4 +159,7 @@ type Vars struct {
 	// Request is $request. It is only read, and may hold what encoding/json
 	// decodes to, Go integers, []string and maps of strings.
 	Request map[string]any
+
+	// Acted is told of what takes part, for tests of policies; nil for nobody.
+	Acted Acted
 }

@@ -32,17 +32,30 @@ func runProgram(t *testing.T, program, spec string, limits Limits) (string, erro
 	return string(out), err
 }
 
-// Anything but exactly one object is the policy's failure, and nothing comes out.
+// Anything but exactly one object is the policy's failure, and nothing comes out: at load
+// where no input can change that, else on the object.
 func Test4_05_ResultsOfAProgram(t *testing.T) {
 	for program, want := range map[string]string{
-		`empty`:         "the program returned nothing, wanted one object",
-		`select(false)`: "the program returned nothing, wanted one object",
-		`., .`:          "the program returned more than one value, wanted one object",
-		`"text"`:        "the program returned a string, wanted one object",
-		`null`:          "the program returned null, wanted one object",
-		`[.]`:           "the program returned an array, wanted one object",
-		`.spec.n`:       "the program returned a number, wanted one object",
-		`error("no")`:   "the program failed: error: no",
+		`empty`:         "the program never makes anything: it must make one object",
+		`select(false)`: "the program never makes anything: it must make one object",
+		`., .`:          "the program always makes more than one value: it must make one object",
+		`"text"`:        "the program always makes a string: it must make one object",
+		`null`:          "the program always makes null: it must make one object",
+		`[.]`:           "the program always makes an array: it must make one object",
+	} {
+		if _, err := programConverter(program, Limits{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", program, err, want)
+		}
+	}
+	for program, want := range map[string]string{
+		`if .spec.x then . else empty end`: "the program returned nothing, wanted one object",
+		`select(.spec.x)`:                  "the program returned nothing, wanted one object",
+		`., (.spec | select(.n))`:          "the program returned more than one value, wanted one object",
+		`.spec.x // "text"`:                "the program returned a string, wanted one object",
+		`.spec.x`:                          "the program returned null, wanted one object",
+		`.spec.x // [.]`:                   "the program returned an array, wanted one object",
+		`.spec.n`:                          "the program returned a number, wanted one object",
+		`error("no")`:                      "the program failed: error: no",
 	} {
 		out, err := runProgram(t, program, `{"n":1}`, Limits{})
 		var failed *Error

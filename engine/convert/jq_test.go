@@ -82,11 +82,11 @@ func TestJQ(t *testing.T) {
 	f(`def f(g): g; f(.)`, `{}`, `{}`)
 
 	const at = `p.request.jq:1:1: policy jq: `
-	f(`empty`, `{}`, at+`the program returned nothing, wanted one object`)
-	f(`., .`, `{}`, at+`the program returned more than one value, wanted one object`)
-	f(`"text"`, `{}`, at+`the program returned a string, wanted one object`)
-	f(`null`, `{}`, at+`the program returned null, wanted one object`)
-	f(`[.]`, `{}`, at+`the program returned an array, wanted one object`)
+	f(`.spec.a // empty`, `{}`, at+`the program returned nothing, wanted one object`)
+	f(`., (.spec.a // .)`, `{}`, at+`the program returned more than one value, wanted one object`)
+	f(`.spec.a // "text"`, `{}`, at+`the program returned a string, wanted one object`)
+	f(`.spec.a // null`, `{}`, at+`the program returned null, wanted one object`)
+	f(`.spec.a // [.]`, `{}`, at+`the program returned an array, wanted one object`)
 	f(`error(null)`, `{}`, at+`the program failed: error: null`)
 	f(`., error("x")`, `{}`, at+`the program failed: error: x`)
 	f(`.metadata = 1`, `{}`, at+`the program made metadata 1, wanted an object`)

@@ -20,6 +20,10 @@ type program struct {
 	deletes  []path   // what it drops, as far as that is known
 }
 
+// isPlanned reports whether gojq has no part in the program as long as all goes
+// well.
+func (p *program) isPlanned() bool { return p.parts != nil && p.parts.middle == nil }
+
 // jqParts is a program of which some stages are done on bytes: those at its start
 // and at its end. When that is not all of them, gojq does those between. When
 // anything fails, the document is put back and gojq runs the whole program.

@@ -29,7 +29,7 @@ func (c *Converter) JSONPatch(dst, src []byte, vars *Vars) ([]byte, error) {
 	if c.UsesJQ() {
 		return dst, ErrNeedsObject
 	}
-	x := &run{c: c, d: d, dir: ToServer, mode: applied}
+	x := &run{c: c, d: d, dir: ToServer, mode: applied, acted: vars.acted()}
 	count := 0
 	for r := d.first(root); r != 0; {
 		next := d.next(r)
@@ -84,7 +84,7 @@ func (x *run) operation(r ref) error {
 	}
 	path, from := o.path, o.from
 	for _, s := range x.c.steps {
-		if err := x.rewrite(s, &o); err != nil {
+		if err := x.operationStep(s, &o, r); err != nil {
 			return err
 		}
 		if o.drop {

@@ -27,7 +27,7 @@ func (c *Converter) object(dst, src []byte, dir Direction, m mode, vars *Vars) (
 		}
 		return d.appendTo(dst, root), nil
 	}
-	x := &run{c: c, d: d, at: root, dir: dir, mode: m}
+	x := &run{c: c, d: d, at: root, dir: dir, mode: m, acted: vars.acted()}
 	if err := x.convert(n, vars); err != nil {
 		return dst, err
 	}
@@ -103,6 +103,9 @@ func (x *run) convertLink(i int, n *names, vars *Vars) error {
 	if program != nil {
 		if err := x.program(program, n, vars); err != nil {
 			return err
+		}
+		if x.acted != nil {
+			x.acted(program.stages.text.Start, x.dir)
 		}
 	}
 	if x.dir == ToClient {

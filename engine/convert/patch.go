@@ -7,10 +7,10 @@ package convert
 // The error is [ErrNeedsObject] where the patch alone does not say what to do,
 // always so with a jq program, or an [*Error]; dst is then returned unchanged.
 func (c *Converter) MergePatch(dst, src []byte, vars *Vars) ([]byte, error) {
-	return c.patch(dst, src, merge)
+	return c.patch(dst, src, merge, vars)
 }
 
-func (c *Converter) patch(dst, src []byte, m mode) ([]byte, error) {
+func (c *Converter) patch(dst, src []byte, m mode, vars *Vars) ([]byte, error) {
 	d := newDoc()
 	defer d.free()
 	if err := c.parseObject(d, src, ToServer); err != nil {
@@ -24,7 +24,7 @@ func (c *Converter) patch(dst, src []byte, m mode) ([]byte, error) {
 	if c.UsesJQ() || m == strategic && c.replacesObjects(src) {
 		return dst, ErrNeedsObject
 	}
-	x := &run{c: c, d: d, at: root, dir: ToServer, mode: m}
+	x := &run{c: c, d: d, at: root, dir: ToServer, mode: m, acted: vars.acted()}
 	if err := x.rules(); err != nil {
 		return dst, err
 	}

@@ -15,7 +15,8 @@ type step struct {
 	action Action
 	typ    Type // what the rule says, or unknown
 
-	from, to path // as written; to is from where the action has no target
+	from, to       path // as written; to is from where the action has no target
+	fromPos, toPos source.Pos
 
 	base     path     // of from and to, up to and including the last [*]
 	src, dst []string // the keys below an item of base
@@ -53,11 +54,15 @@ type ruleCompiler struct {
 
 // fail notes a mistake in a field of the rule.
 func (rc *ruleCompiler) fail(field, format string, args ...any) {
-	pos, known := rc.rule.FieldPos[field]
-	if !known {
-		pos = rc.rule.Pos
+	rc.errs = append(rc.errs, &source.Error{Pos: rc.at(field), Msg: fmt.Sprintf(format, args...)})
+}
+
+// at is where a field of the rule stands, or the rule.
+func (rc *ruleCompiler) at(field string) source.Pos {
+	if pos, known := rc.rule.FieldPos[field]; known {
+		return pos
 	}
-	rc.errs = append(rc.errs, &source.Error{Pos: pos, Msg: fmt.Sprintf(format, args...)})
+	return rc.rule.Pos
 }
 
 var actions = []string{
@@ -81,6 +86,7 @@ func compileRule(rule *Rule) (*step, source.Errors) {
 	s := &step{pos: rule.Pos, action: rule.Action, typ: Type(rule.Type)}
 	s.from = rc.path("path", rule.Path)
 	s.to = s.from
+	s.fromPos, s.toPos = rc.at("path"), rc.at("targetPath")
 	rc.wanted(s)
 	rc.unwanted()
 	if s.from == nil || s.to == nil || len(rc.errs) > 0 {

@@ -21,6 +21,8 @@ type run struct {
 	dir  Direction
 	mode mode
 
+	acted Acted // nil: nobody wants to know
+
 	index []int // the items that the step at hand is in, outermost first
 }
 
@@ -39,7 +41,7 @@ func (x *run) runSteps(steps []*step, concerns func(*step) bool) error {
 			continue
 		}
 		x.index = x.index[:0]
-		if err := x.each(s, x.at, 0); err != nil {
+		if err := x.step(s); err != nil {
 			return err
 		}
 	}

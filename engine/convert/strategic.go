@@ -15,7 +15,7 @@ var fieldDirectives = []string{elementOrder, primitiveRemoval}
 // the server. It is like [Converter.MergePatch]; directives that name a field
 // follow its renaming.
 func (c *Converter) StrategicMergePatch(dst, src []byte, vars *Vars) ([]byte, error) {
-	return c.patch(dst, src, strategic)
+	return c.patch(dst, src, strategic, vars)
 }
 
 // hasDirective reports whether r, which is n keys up the source path of s in a

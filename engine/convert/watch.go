@@ -57,7 +57,7 @@ func (c *Converter) event(dst []byte, s *stream, vars *Vars) ([]byte, error) {
 	if err := s.document(d, "object"); err != nil {
 		return dst, c.unreadable(err)
 	}
-	x := &run{c: c, d: d, dir: ToClient}
+	x := &run{c: c, d: d, dir: ToClient, acted: vars.acted()}
 	typ, object := d.find(root, "type"), d.find(root, "object")
 	if typ == 0 || object == 0 {
 		return append(dst, s.buf[s.mark:s.pos]...), nil
