@@ -14,9 +14,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	"github.com/mixed-version-proxy/mvp/proxy/builtin"
 	"github.com/mixed-version-proxy/mvp/proxy/front"
 )
 
@@ -248,7 +248,7 @@ func (x *exchange) protobufToJSON(raw []byte) ([]byte, error) {
 			message: fmt.Sprintf("provided data does not appear to be a protobuf message, expected prefix %v", protobufPrefix),
 		}
 	}
-	object, gvk, err := scheme.Codecs.UniversalDeserializer().Decode(raw, nil, nil)
+	object, gvk, err := builtin.Codecs.UniversalDeserializer().Decode(raw, nil, nil)
 	switch {
 	case runtime.IsNotRegisteredError(err):
 		return nil, x.unsupported()

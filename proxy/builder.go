@@ -38,7 +38,17 @@ func (b *builder) build(set *engine.Set, view *upstream.View, previous *state) *
 	st.merged = discovery.Merge(sourcesOf(view), conversions, previous.merged)
 	known := b.schemas
 	b.schemas = map[schemaKey]*discovery.Schema{} // what is not used again goes
-	st.set = set.WithSchemas(func(v convert.Version) convert.Schema { return st.rememberFields(v, b.schema(st, known, v)) })
+	schemas := map[convert.Version]convert.Schema{}
+	schema := func(v convert.Version) convert.Schema {
+		s, found := schemas[v]
+		if !found {
+			s = st.rememberFields(v, b.schema(st, known, v))
+			schemas[v] = s
+		}
+		return s
+	}
+	st.set, st.missing = set.WithSchemas(schema), set.MissingFields(schema)
+	logMissing(b.log, previous.missing, st.missing)
 	st.openapi = b.openAPI(st, conversions)
 	return st
 }
@@ -107,6 +117,14 @@ type typed struct {
 }
 
 func (t typed) TypeAt(path []string) convert.Type { return convert.Type(t.schema.TypeAt(path)) }
+
+// FieldsAt implements [convert.FieldNames].
+func (t typed) FieldsAt(path []string) (names []string, ok bool) {
+	if s, knows := t.schema.(convert.FieldNames); knows {
+		return s.FieldsAt(path)
+	}
+	return nil, false
+}
 
 // schema finds the field types of one version of a kind: in the CRD, which keeps
 // the schemas of versions it no longer serves; in the version's OpenAPI document;

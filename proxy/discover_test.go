@@ -100,7 +100,9 @@ func TestOpenAPIV2OfConvertedVersions(t *testing.T) {
 	r := start(t, nil, []string{"policy-v1beta1", "flowcontrol-v1beta3"}, a.recorder, b.recorder)
 	definitions := func() any { return in(r.do("GET", "/openapi/v2", "", "").decoded(t), "definitions") }
 	before := definitions()
-	if in(before, oldBudget, "properties", "spec", "$ref") != "#/definitions/"+oldBudget+"Spec" {
+	// As v1beta1 had it: in v1 alone a patch replaces the selector.
+	selector := in(before, oldBudget, "properties", "spec", "properties", "selector")
+	if in(selector, "$ref") != "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector" || in(selector, "x-kubernetes-patch-strategy") != nil {
 		t.Errorf("the converted kind is %v", in(before, oldBudget))
 	}
 

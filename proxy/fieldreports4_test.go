@@ -9,7 +9,7 @@ import (
 // A program that makes anything but one object fails the write, and no server sees
 // any of it.
 func Test4_05_NothingIsSent(t *testing.T) {
-	for _, program := range []string{`empty`, `select(false)`, `., .`, `"text"`, `null`, `error(null)`} {
+	for _, program := range []string{`.spec.no // empty`, `select(.spec.no)`, `., (.spec.no // .)`, `.spec.no // "text"`, `.spec.no`, `error(null)`} {
 		u := record(t, "a", "1.32.13", things, nil)
 		r := start(t, map[string]string{
 			"p.convert.cel": `{'resource': 'things', 'from': 'acme.io/v1beta1', 'to': 'acme.io/v1'}`,
@@ -47,6 +47,29 @@ func Test4_12_NoBody(t *testing.T) {
 		got := r.do(tt.method, tt.target, "application/json", tt.body)
 		if got.code != tt.code || !strings.Contains(got.body, tt.want) {
 			t.Errorf("%s %s %s: answered %d %s, want %d with %q", tt.method, tt.target, tt.body, got.code, got.body, tt.code, tt.want)
+		}
+	}
+}
+
+// What no policy converts reaches the server, and comes back, byte for byte: the order of
+// its keys, its spaces and the form of its numbers.
+func Test4_07_KeyOrder(t *testing.T) {
+	const odd = "{ \"spec\" : {\"z\":1.0, \"a\":1e3,\t\"b\":\"\\u00e4\"},\r\n \"kind\":\"Pod\",\"apiVersion\" : \"v1\",\"metadata\":{\"name\":\"p\",\"annotations\":{\"z\":\"{\\\"b\\\": 1,\\\"a\\\":2}\",\"a\":\"\"}} }\n"
+	u := record(t, "a", "1.32.13", pods, func(r request) string { return ok(r.body) })
+	// The policy has the body decoded and changes nothing of it.
+	r := start(t, map[string]string{"p.match.cel": `object.spec.z > 0`, "p.warn.cel": `'looked at'`}, nil, u)
+	for _, method := range []string{"POST", "PUT"} {
+		u.forget()
+		target := "/api/v1/namespaces/d/pods"
+		if method == "PUT" {
+			target += "/p"
+		}
+		got := r.do(method, target, "application/json", odd)
+		if got.code != http.StatusOK || got.body != odd || got.header.Get("Warning") == "" {
+			t.Errorf("%s: answered %d %q with warning %q", method, got.code, got.body, got.header.Get("Warning"))
+		}
+		if sent := u.only(); sent.body != odd {
+			t.Errorf("%s: the server got %q", method, sent.body)
 		}
 	}
 }

@@ -180,7 +180,7 @@ func Test5_14_InvitedAndSilent(t *testing.T) {
 
 const (
 	// sessions are tunnels with nothing to say.
-	sessions = 1000
+	sessions = 2000
 
 	// sessionBytes is what one may cost, with its client and its server, which are in
 	// this process too. A head's buffer is the largest part; of that only the pages
@@ -191,6 +191,9 @@ const (
 // What a tunnel holds is not what its connection could have held.
 func Test5_15_IdleTunnels(t *testing.T) {
 	n := allowFiles(t, sessions)
+	if raceDetector {
+		n /= 10 // memory is not what it is otherwise, and each takes long
+	}
 	u, _ := tapeRecorder(t, nil, "a", echo)
 	s := raise(t, setting{}, u)
 	first, firstIn := s.openTunnel("Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n")
@@ -258,6 +261,9 @@ func (l *mutable) Accept() (net.Conn, error) {
 	}
 }
 
+// silentHandshakes is how many clients connect and say nothing.
+const silentHandshakes = 1000
+
 // A server that takes connections and no handshake is passed over; clients that never
 // finish theirs hold nobody up.
 func Test5_18_SilentHandshakes(t *testing.T) {
@@ -269,7 +275,7 @@ func Test5_18_SilentHandshakes(t *testing.T) {
 		ca: ca, upstream: upstream.Config{HandshakeTimeout: 300 * time.Millisecond, ProbeInterval: time.Second, DiscoveryInterval: time.Second, CRDInterval: time.Hour},
 		policies: map[string]string{"a.route.cel": `upstream.name == 'a' ? 1 : 0`},
 	}, a, b)
-	for range 200 {
+	for range allowFiles(t, silentHandshakes) {
 		conn, err := net.Dial("tcp", s.addr)
 		if err != nil {
 			t.Fatal(err)

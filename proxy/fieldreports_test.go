@@ -13,16 +13,16 @@ package proxy_test
 //	1.09 idle timeouts cut streams             Test1_09; bench/e2e TestStreams
 //	1.11 impersonation with our credential     TestPassThroughBytes, TestImpersonationByClient
 //	1.12 X-Remote-* spoofed                    TestIdentity, TestIdentityOnEveryWay, TestBytes
-//	1.13 Impersonate-Extra keys                TestPassThroughBytes, TestBytes, FuzzImpersonation
+//	1.13 Impersonate-Extra keys                TestPassThroughBytes, TestBytes, FuzzImpersonation; bench/e2e TestIdentities
 //	1.14 pipe after a failed upgrade           TestUpgrade, TestRequestBehindRefusedUpgrade
 //	1.17 watch hangs when its server restarts  Test1_17, TestServerHangs
 //	1.20 Table and PartialObjectMetadata       TestConvertedRequests, TestConvertedAccept
 //	1.21 CBOR fallback                         TestErrorsAreStatuses, TestBytes
 //	1.22 long heads                            Test1_22, TestBytes
-//	1.23 Expect: 100-continue                  Test1_23, TestBytes; front TestExpect
+//	1.23 Expect: 100-continue                  Test1_23, TestBytes; front TestExpect, TestEarlyAnswer; upstream TestEarlyAnswer
 //	1.24 body length lost                      Test1_24, TestBytes
 //	1.25 escaped slash                         Test1_25, TestBytes
-//	1.26 slashes in the base URL               Test1_26
+//	1.26 slashes in the base URL               Test1_26; bench/e2e TestEndToEnd
 //	1.27 redirects                             Test1_27, TestBytes
 //	1.28 OpenAPI links                         Test1_28
 //	1.29 discovery caching                     Test1_29
@@ -46,17 +46,17 @@ package proxy_test
 //	3.19 peer-aggregated discovery             upstream Test3_19
 //	5.02 escapes decoded                       Test5_02, TestBytes, FuzzPassThrough
 //	5.03 slashes collapsed                     Test5_03, TestBytes
-//	5.06 client's leaving not seen             TestWatchStreams, TestClientsVanish; front TestOnGone
+//	5.06 client's leaving not seen             TestWatchStreams, TestClientsVanish; front TestOnGone; bench/e2e TestEndToEnd
 //	5.07 answer read whole first               Test5_07
 //	5.08 memory with slow readers              Test5_08
 //	5.10 shutdown hangs or cuts                TestShutdownEndsWatches; front TestShutdown, TestShutdownEndsTunnels; bench/e2e TestShutdown
 //	5.11 Content-Type invented                 TestPassThroughBytes, TestBytes
 //	5.12 bodies of GET and DELETE              TestPassThroughBytes, TestBytes
-//	5.13 body lost before a retry              Test5_13, TestSmallWriteGoesElsewhere
+//	5.13 body lost before a retry              Test5_13, TestSmallWriteGoesElsewhere; upstream TestMaxConns
 //	5.14 invited and silent                    Test5_14; front TestExpectThenNothing
 //	5.15 memory of tunnels                     Test5_15
 //	5.16 header names                          Test5_16, TestBytes, FuzzPassThrough
-//	5.17 addresses change                      upstream TestNameMoves
+//	5.17 addresses change                      upstream Test5_17, TestNameMoves
 //	5.18 handshakes without a limit            Test5_18; front TestSlowHandshakes; upstream TestSilentHandshake
 //	5.19 timeouts on transfers, shared state   Test5_19, Test1_09, TestFaults, under the race detector
 //	5.20 HEAD                                  TestHead, TestBytes
@@ -67,9 +67,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+
+	"github.com/mixed-version-proxy/mvp/proxy/upstream"
 )
 
 // Heads of many KiB pass both ways.
@@ -321,15 +325,35 @@ func Test5_13_NothingTwice(t *testing.T) {
 	}
 }
 
-// A hundred writes at once each arrive whole and once.
+// A hundred writes at once, for which there is one connection, each arrive whole and
+// once.
 func Test5_13_ParallelBodies(t *testing.T) {
-	u := record(t, "a", "1.32.13", pods, nil)
-	r := start(t, nil, nil, u)
+	var open atomic.Int32
+	u, _ := tapeRecorder(t, nil, "a", func(request) string {
+		if n := open.Add(1); n > 1 {
+			t.Errorf("%d writes are under way together", n)
+		}
+		defer open.Add(-1)
+		runtime.Gosched()
+		return ok("{}")
+	})
+	s := raise(t, setting{upstream: upstream.Config{MaxConnsPerServer: 1, DialTimeout: patience}}, u)
 	var all sync.WaitGroup
 	for i := range 100 {
+		body := fmt.Sprintf(`{"n":%d}`, i)
+		raw := postHead + fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 		all.Go(func() {
-			if got := r.do("POST", "/api/v1/namespaces/d/pods", "application/json", fmt.Sprintf(`{"n":%d}`, i)); got.code != 200 {
-				t.Errorf("write %d was answered %d", i, got.code)
+			conn, err := s.connect()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, raw); err != nil {
+				t.Error(err)
+			}
+			if got, err := readAnswer(bufio.NewReader(conn), raw); err != nil || got.code != http.StatusOK {
+				t.Errorf("write %d was answered %d %s, %v", i, got.code, got.body, err)
 			}
 		})
 	}

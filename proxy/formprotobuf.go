@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/mixed-version-proxy/mvp/proxy/builtin"
 )
 
 // message is an object of a Go type that has a form in protobuf.
@@ -45,7 +46,7 @@ func newMessage(apiVersion, kind string) message {
 		return nil
 	}
 	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
-	object, err := scheme.Scheme.New(gvk)
+	object, err := builtin.Scheme.New(gvk)
 	if err != nil {
 		object, err = metaKinds.New(gvk)
 	}

@@ -2,13 +2,11 @@ package proxy
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/mixed-version-proxy/mvp/engine/convert"
 	"github.com/mixed-version-proxy/mvp/proxy/discovery"
 )
 
@@ -98,16 +96,4 @@ func derivedV2(st *state, conversions []discovery.Conversion) []discovery.Derive
 		)
 	})
 	return list
-}
-
-// convertOptions finds the schemas that CRDs keep of the clients' versions.
-func convertOptions(st *state, conversions []discovery.Conversion) discovery.ConvertOptions {
-	opts := discovery.ConvertOptions{Schemas: map[string]json.RawMessage{}}
-	for _, c := range conversions {
-		from := convert.Version{Group: c.FromGroup, Version: c.FromVersion, Resource: cmp.Or(c.FromResource, c.ToResource), Kind: c.FromKind}
-		if raw := crdSchema(st.view, from); raw != nil {
-			opts.Schemas[cmp.Or(c.FromKind, st.kind(from))] = raw
-		}
-	}
-	return opts
 }

@@ -141,7 +141,7 @@ func TestErrorsAreStatuses(t *testing.T) {
 		"30-things.convert.cel": `{'resource': 'things', 'from': 'acme.io/v1beta1', 'to': 'acme.io/v1'}`,
 		"30-things.request.jq":  `if .spec.bad then error("no such thing") else . end`,
 		"40-others.convert.cel": `{'resource': 'things', 'from': 'acme.io/v1alpha1', 'to': 'acme.io/v1'}`,
-		"40-others.response.jq": `empty`,
+		"40-others.response.jq": `.no | select(.)`,
 	}, nil, u)
 	tests := []struct {
 		name, method, target, contentType, body string

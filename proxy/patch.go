@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/mixed-version-proxy/mvp/engine/convert"
+	"github.com/mixed-version-proxy/mvp/proxy/builtin"
 	"github.com/mixed-version-proxy/mvp/proxy/front"
 	"github.com/mixed-version-proxy/mvp/proxy/upstream"
 )
@@ -240,11 +240,7 @@ func (x *exchange) applyStrategicMergePatch(object, patch []byte) ([]byte, error
 // resource.
 func (x *exchange) goType() runtime.Object {
 	from := x.conv.From
-	object, err := scheme.Scheme.New(schema.GroupVersionKind{Group: from.Group, Version: from.Version, Kind: x.st.kind(from)})
-	if err != nil {
-		return nil
-	}
-	return object
+	return builtin.PatchType(schema.GroupVersionKind{Group: from.Group, Version: from.Version, Kind: x.st.kind(from)})
 }
 
 // A copy operation of a JSON patch can double the object, and a few dozen fill any

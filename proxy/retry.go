@@ -40,7 +40,7 @@ const awaitServerTime = time.Second
 // awaitServer waits until there is a server that takes requests and has not failed this
 // one, or has come back since. It reports whether the request may take its steps again.
 func (x *exchange) awaitServer() bool {
-	if x.refusal != nil || !x.body.repeatable() {
+	if x.refusal != nil || x.full != nil || !x.body.repeatable() {
 		return false
 	}
 	if x.waitUntil.IsZero() {
@@ -100,6 +100,10 @@ func (x *exchange) leaveOut(err error) {
 			}
 		}
 	}
+	var up *upstream.Error
+	if errors.As(err, &up) && up.Op == upstream.OpWait {
+		x.full = up
+	}
 	var r *refusedError
 	if errors.As(err, &r) && (x.refusal == nil || x.refusal.why == refusedGone) {
 		x.refusal = r // one that does not know the kind says less than one that is stopping
@@ -107,13 +111,16 @@ func (x *exchange) leaveOut(err error) {
 }
 
 // lastWord is the answer when err ends the request: a server's refusal, if nobody
-// else could be asked.
+// else could be asked, or that one was full.
 func (x *exchange) lastWord(err error) (*front.Response, error) {
 	var r *refusedError
 	if errors.As(err, &r) {
 		x.leaveOut(err)
 	}
 	if r = x.refusal; r == nil || !nobodyAsked(err) {
+		if x.full != nil && nobodyAsked(err) {
+			err = x.full // that there is no other server says less
+		}
 		return nil, err
 	}
 	x.server, x.answer, x.conv, x.decision, x.warnings = r.server, r.answer, r.conv, r.decision, r.warnings

@@ -83,6 +83,11 @@ func (x *exchange) served(group, version, name string) bool {
 	return len(x.reachable(x.st.healthy[resource{group, version, name}])) > 0
 }
 
+// known reports whether a server serves the resource, healthy or not.
+func (x *exchange) known(group, version, name string) bool {
+	return len(x.st.known[resource{group, version, name}]) > 0
+}
+
 // reachable leaves out of servers those that this request could not reach.
 func (x *exchange) reachable(servers []*upstream.State) []*upstream.State {
 	if len(x.failed) == 0 {

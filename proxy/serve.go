@@ -51,6 +51,7 @@ type exchange struct {
 	waitUntil time.Time         // for a server, once there was none
 	failed    []*upstream.State // that could not be reached for this request, or refused it
 	refusal   *refusedError     // the best of theirs; nil: none refused it
+	full      *upstream.Error   // one had no connection left for it; nil: none
 	answer    *upstream.Response
 	held      heldAnswer // the beginning of answer's body
 	warnings  []string
@@ -232,6 +233,7 @@ func (x *exchange) decide() error {
 		Caller:  x.callerID,
 		Cluster: x.st.cluster,
 		Served:  x.served,
+		Known:   x.known,
 		Without: x.passed.Policies(),
 	})
 	if err != nil {

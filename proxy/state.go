@@ -3,6 +3,7 @@ package proxy
 import (
 	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/engine/convert"
+	"github.com/mixed-version-proxy/mvp/engine/source"
 	"github.com/mixed-version-proxy/mvp/proxy/discovery"
 	"github.com/mixed-version-proxy/mvp/proxy/upstream"
 )
@@ -36,6 +37,9 @@ type state struct {
 
 	// fields are the fields of the versions that conversions are between, where known.
 	fields map[convert.Version]fieldNames
+
+	// missing are the paths of rules that mean no field.
+	missing source.Errors
 
 	// spread is what the servers serve unevenly, tally where requests are counted.
 	spread *spread

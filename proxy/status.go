@@ -138,6 +138,10 @@ func upstreamStatus(e *upstream.Error) *statusError {
 	switch {
 	case errors.Is(e.Err, context.Canceled):
 		return &statusError{code: statusClientGone, message: "the client left before it was answered", err: e}
+	case e.Op == upstream.OpWait:
+		status := unavailable("a kube-apiserver that could answer has as many requests under way as MVP sends it at once, try again: %v", e)
+		status.err = e
+		return status
 	case !e.Sent:
 		status := unavailable("no kube-apiserver could be reached: %v", e)
 		status.err = e

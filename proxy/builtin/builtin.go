@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // A Schema tells the types of the fields of one version of a kind. It is
@@ -23,7 +22,7 @@ type Schema struct{ root reflect.Type }
 // Find returns the schema of a kind; ok is false for a kind that Kubernetes does
 // not have.
 func Find(group, version, kind string) (s *Schema, ok bool) {
-	object, err := scheme.Scheme.New(schema.GroupVersionKind{Group: group, Version: version, Kind: kind})
+	object, err := Scheme.New(schema.GroupVersionKind{Group: group, Version: version, Kind: kind})
 	if err != nil {
 		return nil, false
 	}
@@ -33,13 +32,16 @@ func Find(group, version, kind string) (s *Schema, ok bool) {
 // FindResource is Find for the kind whose plural is resource.
 func FindResource(group, version, resource string) (s *Schema, ok bool) {
 	gv := schema.GroupVersion{Group: group, Version: version}
-	for kind := range scheme.Scheme.KnownTypes(gv) {
+	for kind := range Scheme.KnownTypes(gv) {
 		if plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(kind)); plural.Resource == resource {
 			return Find(group, version, kind)
 		}
 	}
 	return nil, false
 }
+
+// Type returns the Go type of the kind, whose name is that of the kind.
+func (s *Schema) Type() reflect.Type { return deref(s.root) }
 
 var (
 	intOrString = reflect.TypeFor[intstr.IntOrString]()

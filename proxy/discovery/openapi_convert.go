@@ -12,8 +12,9 @@ import (
 // the server's.
 type ConvertOptions struct {
 	// Schemas has, by the client's kind, the schema that its version has: a CRD
-	// keeps those of versions that it no longer serves. It must not refer to
-	// anything outside itself. For other kinds the target's schema is taken.
+	// keeps those of versions that it no longer serves. It may refer to schemas that
+	// the document has under "#/components/schemas/"; what it refers to and is not
+	// there may be anything. For other kinds the target's schema is taken.
 	Schemas map[string]json.RawMessage
 
 	// Renames has, by the client's kind, what to undo in the target's schema.

@@ -21,6 +21,7 @@ func (d *derivation) editSchema(schemas map[string]any, kind string, opts Conver
 			return fmt.Errorf("cannot read the schema of %s %s: %w", d.from, kind, err)
 		}
 		schema = replaceSchema(schema, own)
+		openMissing(schemas, schema)
 		schemas[name] = schema
 	} else {
 		for _, r := range opts.Renames[kind] {
@@ -52,6 +53,24 @@ func replaceSchema(target, own map[string]any) map[string]any {
 		}
 	}
 	return own
+}
+
+// openMissing makes what node refers to and is not there any value.
+func openMissing(schemas map[string]any, node any) {
+	switch node := node.(type) {
+	case []any:
+		for _, e := range node {
+			openMissing(schemas, e)
+		}
+	case map[string]any:
+		if ref, ok := node["$ref"].(string); ok && schemas[strings.TrimPrefix(ref, schemaRef)] == nil {
+			delete(node, "$ref")
+			maps.Copy(node, anyValue(nil))
+		}
+		for _, e := range node {
+			openMissing(schemas, e)
+		}
+	}
 }
 
 // retargetAPIVersion adjusts a schema that states its own apiVersion.

@@ -79,6 +79,10 @@ type Config struct {
 	// by default.
 	HeaderTimeout time.Duration
 
+	// MaxHeadBytes is how large the head of an answer may be, its status line and all
+	// header lines; a larger one is no answer. At least 4 KiB. Default 256 KiB.
+	MaxHeadBytes int
+
 	// MaxIdlePerServer is how many unused connections are kept, for each of the
 	// kinds of connections (short, long; with each credential).
 	// Default 256.
@@ -152,6 +156,12 @@ func (cfg Config) complete() (Config, error) {
 	}
 	if cfg.MaxIdlePerServer < 0 || cfg.MaxConnsPerServer < 0 {
 		errs = append(errs, errors.New("MaxIdlePerServer and MaxConnsPerServer must not be negative"))
+	}
+	if cfg.MaxHeadBytes == 0 {
+		cfg.MaxHeadBytes = DefaultMaxHeadBytes
+	}
+	if cfg.MaxHeadBytes < minHeadBytes {
+		errs = append(errs, fmt.Errorf("MaxHeadBytes is %d: want at least %d", cfg.MaxHeadBytes, minHeadBytes))
 	}
 	if cfg.MaxIdlePerServer == 0 {
 		cfg.MaxIdlePerServer = 256

@@ -81,7 +81,7 @@ func (x *exchange) send(out []byte, streamed bool) (head, *Error) {
 		_ = x.c.SetReadDeadline(time.Time{})
 	}
 	// Also after a failed write: the server may have answered and closed.
-	h, err := readFinalHead(x.c.br)
+	h, err := readFinalHead(x.c.br, x.server.cfg.MaxHeadBytes)
 	switch {
 	case err != nil && writeErr != nil:
 		return head{}, x.fail(OpWrite, writeErr)

@@ -14,10 +14,14 @@ import (
 // Limits of an answer's head. A server is trusted, but what stands behind its
 // proxy subresources is not.
 const (
-	// maxHeadBytes bounds the status line and all header lines of one answer. Warning
-	// lines and what pods send through the proxy subresource need more than the
-	// 64 KiB that a client may send.
-	maxHeadBytes = 256 << 10
+	// DefaultMaxHeadBytes is what one answer's status line and all its header lines
+	// may take. Warning lines and what pods send through the proxy subresource need
+	// more than the 128 KiB that a client may send.
+	DefaultMaxHeadBytes = 256 << 10
+
+	// minHeadBytes is the least that Config.MaxHeadBytes may be: one line of it is
+	// quoted where it is too large.
+	minHeadBytes = 4 << 10
 
 	// maxInterim is how many 1xx answers may come before the final one.
 	maxInterim = 16
@@ -34,11 +38,11 @@ type head struct {
 // heads holds buffers in which a head is collected before it becomes one string.
 var heads = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
 
-// readFinalHead reads heads until one is not an interim answer. A 101 is final: what
-// follows it is not HTTP.
-func readFinalHead(r *bufio.Reader) (head, error) {
+// readFinalHead reads heads of up to limit bytes until one is not an interim answer. A
+// 101 is final: what follows it is not HTTP.
+func readFinalHead(r *bufio.Reader, limit int) (head, error) {
 	for range maxInterim {
-		text, err := readHeadText(r)
+		text, err := readHeadText(r, limit)
 		if err != nil {
 			return head{}, err
 		}
@@ -55,7 +59,7 @@ func readFinalHead(r *bufio.Reader) (head, error) {
 
 // readHeadText reads up to and including the empty line. The one string that it
 // returns backs all header lines.
-func readHeadText(r *bufio.Reader) (string, error) {
+func readHeadText(r *bufio.Reader, limit int) (string, error) {
 	buf := heads.Get().(*[]byte)
 	defer func() {
 		*buf = (*buf)[:0]
@@ -65,8 +69,8 @@ func readHeadText(r *bufio.Reader) (string, error) {
 	for {
 		piece, err := r.ReadSlice('\n')
 		*buf = append(*buf, piece...)
-		if len(*buf) > maxHeadBytes {
-			return "", malformed("its head is larger than "+strconv.Itoa(maxHeadBytes)+" bytes", string((*buf)[:previewBytes]))
+		if len(*buf) > limit {
+			return "", malformed("its head is larger than "+strconv.Itoa(limit)+" bytes", string((*buf)[:previewBytes]))
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull): // a long line: go on with it

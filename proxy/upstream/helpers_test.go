@@ -30,7 +30,13 @@ func testContext(t *testing.T) context.Context {
 // afterwards. serve gets the number of the connection, from 0.
 func listen(t testing.TB, serve func(n int, c net.Conn, r *bufio.Reader)) (addr string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	return listenAt(t, "127.0.0.1:0", serve)
+}
+
+// listenAt is listen at an address.
+func listenAt(t testing.TB, at string, serve func(n int, c net.Conn, r *bufio.Reader)) (addr string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", at)
 	if err != nil {
 		t.Fatal(err)
 	}

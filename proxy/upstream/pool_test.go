@@ -239,10 +239,11 @@ func TestConfigMistakes(t *testing.T) {
 	f(one("https://a/k8s"), `cannot use upstream URL "https://a/k8s": want only a scheme, a host and a port`)
 	f(one("https://u:p@a"), `cannot use upstream URL "https://u:xxxxx@a": it must not hold a user or a password`)
 	f(Config{Servers: []ServerConfig{{URL: "https://a"}, {URL: "https://a:443"}}}, `two upstream servers are called "a:443": give them distinct names`)
-	f(Config{Servers: one("https://a").Servers, ProbeInterval: -1, MaxIdlePerServer: -1, ClientCertFile: "x"},
+	f(Config{Servers: one("https://a").Servers, ProbeInterval: -1, MaxIdlePerServer: -1, MaxHeadBytes: 4095, ClientCertFile: "x"},
 		"a client certificate needs both its certificate file and its key file\n"+
 			"ProbeInterval is -1ns: want a positive duration\n"+
-			"MaxIdlePerServer and MaxConnsPerServer must not be negative")
+			"MaxIdlePerServer and MaxConnsPerServer must not be negative\n"+
+			"MaxHeadBytes is 4095: want at least 4096")
 	f(Config{Servers: one("https://a").Servers, CAFile: "/nonexistent/ca.crt"}, "open /nonexistent/ca.crt: no such file or directory")
 }
 

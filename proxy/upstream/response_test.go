@@ -85,7 +85,7 @@ type message struct {
 // readMessage reads an answer as a round trip does, without a connection.
 func readMessage(r io.Reader, method string) (message, error) {
 	br := bufio.NewReaderSize(r, readBufferBytes)
-	h, err := readFinalHead(br)
+	h, err := readFinalHead(br, DefaultMaxHeadBytes)
 	if err != nil {
 		return message{}, err
 	}
@@ -123,8 +123,8 @@ func TestMalformedResponse(t *testing.T) {
 		{"chunked twice", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", OpReadHead, "unsupported Transfer-Encoding"},
 		{"101 unasked", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nEVIL", OpReadHead, "switched protocols (101) though nobody asked"},
 		{"interim without end", strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", maxInterim+1), OpReadHead, "too many 1xx answers"},
-		{"oversized head", "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: "+strings.Repeat("y", 1000)+"\r\n", maxHeadBytes/1000), OpReadHead, "its head is larger than 262144 bytes"},
-		{"oversized line", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("y", maxHeadBytes), OpReadHead, "its head is larger than 262144 bytes"},
+		{"oversized head", "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: "+strings.Repeat("y", 1000)+"\r\n", DefaultMaxHeadBytes/1000), OpReadHead, "its head is larger than 262144 bytes"},
+		{"oversized line", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("y", DefaultMaxHeadBytes), OpReadHead, "its head is larger than 262144 bytes"},
 		{"short body", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell", OpReadBody, "unexpected EOF"},
 		{"chunked without end", chunked + "5\r\nhello\r\n", OpReadBody, "unexpected EOF"},
 		{"chunk without end", chunked + "5\r\nhel", OpReadBody, "unexpected EOF"},
@@ -167,4 +167,18 @@ func TestLargeHead(t *testing.T) {
 	if len(resp.Header) != 65 || body != "ok" || resp.Header[63].Value+"\r\n" != line[len("Warning: "):] {
 		t.Errorf("%d lines and body %q", len(resp.Header), body)
 	}
+}
+
+// The limit of a head is the operator's.
+func TestMaxHeadBytes(t *testing.T) {
+	head := "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("y", 8000) + "\r\nContent-Length: 2\r\n\r\n"
+	addr := listen(t, answerEach(head+"ok"))
+	at := func(limit int) error {
+		_, _, err := get(t, serverAt(t, "http://"+addr, func(c *Config) { c.MaxHeadBytes = limit }), "/")
+		return err
+	}
+	if err := at(len(head)); err != nil {
+		t.Errorf("a head of the limit's size: %v", err)
+	}
+	wantError(t, at(len(head)-1), OpReadHead, true, fmt.Sprintf("its head is larger than %d bytes", len(head)-1))
 }
