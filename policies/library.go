@@ -1,157 +1,133 @@
 package policies
 
 import (
+	"cmp"
 	"embed"
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/engine/source"
 )
 
-// library holds a directory for each shipped policy. Its files are like those of
-// a user's policy directory.
+// library holds a directory for each Kubernetes release that removed versions of
+// its API, and in it one for each version: kubernetes/1.25/policy-v1beta1. Its
+// files are like those of a user's policy directory.
 //
-//go:embed library
+//go:embed kubernetes
 var library embed.FS
 
-// libraryAll is the name that stands for every shipped policy.
-const libraryAll = "all"
+// libraryRoot is the directory in library that holds the releases'.
+const libraryRoot = "kubernetes"
 
-// Shipped is a policy, or a few that belong together, that comes with the binary.
+// Shipped is what comes with the binary for the kinds of one version of the
+// Kubernetes API that one release removed.
 type Shipped struct {
-	// Name is what Options.Library takes, such as "policy-v1beta1".
+	// Name is the group, to its first dot, and the version: "policy-v1beta1".
+	// Options.Library takes it. Where several releases removed kinds of one version,
+	// several have the same name.
 	Name string
 
-	// Summary is one line: which resources of which version it serves.
-	Summary string
+	// Release is the first Kubernetes release whose kube-apiserver does not serve
+	// these kinds any more, or is not going to: "1.25".
+	Release string
 
-	// Doc is what it covers and what it cannot: the comments at the head of its
-	// files.
-	Doc string
+	// Docs are what its policies cover and what they cannot.
+	Docs []ShippedDoc
 
-	// Policies are its policies, uncompiled.
+	// Policies are its policies, uncompiled. Their names begin with Name and a
+	// slash, and are different for all that is shipped.
 	Policies []engine.Policy
 }
 
-// Library returns the shipped policies, ordered by name.
+// Library returns all that is shipped, ordered by release and name.
 func Library() []Shipped {
 	var shipped []Shipped
-	for _, name := range libraryNames() {
-		files := libraryFiles(name)
-		policies, _ := parseLibrary(name, files)
+	for _, part := range loadLibrary() {
 		shipped = append(shipped, Shipped{
-			Name:     name,
-			Summary:  summary(policies),
-			Doc:      headerComments(files),
-			Policies: policies,
+			Name:     part.name,
+			Release:  part.release.String(),
+			Docs:     docsOf(part),
+			Policies: part.policies,
 		})
 	}
 	return shipped
 }
 
-// libraryPolicies returns the shipped policies called names, and their files. A
-// name that is none is a mistake without a place.
+// libraryPolicies returns the shipped policies that names stand for, each once, and
+// their files. A name that stands for none is a mistake without a place.
 func libraryPolicies(names []string) ([]engine.Policy, []File, source.Errors) {
-	known := libraryNames()
-	if slices.Contains(names, libraryAll) {
-		names = known
+	if len(names) == 0 {
+		return nil, nil, nil
 	}
+	parts := loadLibrary()
+	wanted, errs := selectLibrary(parts, names)
 	var policies []engine.Policy
 	var files []File
-	var errs source.Errors
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		if !slices.Contains(known, name) {
-			errs = append(errs, &source.Error{Msg: "cannot load the shipped policy " + source.Quote(name) + ": there is none of that name" +
-				source.Suggest(name, known)})
-			continue
+	for i, part := range parts {
+		if wanted[i] {
+			policies, files, errs = append(policies, part.policies...), append(files, part.files...), append(errs, part.errs...)
 		}
-		f := libraryFiles(name)
-		p, found := parseLibrary(name, f)
-		policies, files, errs = append(policies, p...), append(files, f...), append(errs, found...)
 	}
 	return policies, files, errs
 }
 
-// parseLibrary parses the files of the shipped policy called name. Its policies
-// are called <name>/<policy>: no user's policy can have such a name, since file
-// names hold no slash.
-func parseLibrary(name string, files []File) ([]engine.Policy, source.Errors) {
-	policies, errs := parse(files, engine.OriginLibrary)
-	for i := range policies {
-		policies[i].Name = name + "/" + policies[i].Name
-		if policies[i].Convert != nil {
-			policies[i].Convert.Policy = policies[i].Name
+// libraryPart is a directory of policy files in library.
+type libraryPart struct {
+	release  release
+	name     string // of the directory: "policy-v1beta1"
+	files    []File
+	policies []engine.Policy
+	errs     source.Errors // mistakes in files: a test holds that there are none
+}
+
+// loadLibrary returns the parts in the order of their releases and names.
+func loadLibrary() []libraryPart {
+	var parts []libraryPart
+	for _, dir := range listLibrary(libraryRoot) {
+		r, ok := parseRelease(dir.Name())
+		if !ok {
+			panic("the library has a directory " + dir.Name() + ", which is no release") // a test loads all of it
+		}
+		for _, entry := range listLibrary(path.Join(libraryRoot, dir.Name())) {
+			part := libraryPart{release: r, name: entry.Name()}
+			part.read()
+			parts = append(parts, part)
 		}
 	}
-	return policies, errs
+	slices.SortStableFunc(parts, func(a, b libraryPart) int { return cmp.Compare(a.release, b.release) })
+	return parts
 }
 
-// libraryNames returns the names of the shipped policies in order.
-func libraryNames() []string {
-	var names []string
-	for _, entry := range libraryDir("library") {
-		names = append(names, entry.Name())
-	}
-	return names
-}
-
-// libraryFiles returns the policy files of the shipped policy called name.
-func libraryFiles(name string) []File {
-	var files []File
-	dir := path.Join("library", name)
-	for _, entry := range libraryDir(dir) {
-		data, err := library.ReadFile(path.Join(dir, entry.Name()))
+// read reads and parses the files of the directory. Its policies are called
+// <name>/<policy>: no user's policy can have such a name, since file names hold no
+// slash.
+func (p *libraryPart) read() {
+	dir := path.Join(libraryRoot, p.release.String(), p.name)
+	for _, entry := range listLibrary(dir) {
+		name := path.Join(dir, entry.Name())
+		data, err := library.ReadFile(name)
 		if err != nil {
 			panic(err) // the directory of an embedded file system listed it
 		}
-		files = append(files, File{Name: path.Join(dir, entry.Name()), Data: data})
+		p.files = append(p.files, File{Name: name, Data: data})
 	}
-	return files
+	p.policies, p.errs = parse(p.files, engine.OriginLibrary)
+	for i := range p.policies {
+		policy := &p.policies[i]
+		policy.Name = p.name + "/" + policy.Name
+		if policy.Convert != nil {
+			policy.Convert.Policy = policy.Name
+		}
+	}
 }
 
-// libraryDir lists a directory that is part of the binary, in order of the names.
-func libraryDir(dir string) []fs.DirEntry {
+// listLibrary lists a directory that is part of the binary, in order of the names.
+func listLibrary(dir string) []fs.DirEntry {
 	entries, err := library.ReadDir(dir)
 	if err != nil {
 		panic(err) // dir is a constant, or a name that its parent listed
 	}
 	return entries
-}
-
-// summary says which versions policies serve: "cronjobs: batch/v1beta1 as batch/v1".
-func summary(policies []engine.Policy) string {
-	var parts []string
-	for _, p := range policies {
-		if c := p.Convert; c != nil {
-			parts = append(parts, c.From.Resource+": "+c.From.APIVersion()+" as "+c.To.APIVersion())
-		}
-	}
-	return strings.Join(parts, "; ")
-}
-
-// headerComments returns the comment lines that files begin with, without their
-// comment signs; a blank line stands between two files'.
-func headerComments(files []File) string {
-	var blocks []string
-	for _, file := range files {
-		var lines []string
-		for line := range strings.Lines(string(file.Data)) {
-			line = strings.TrimRight(line, "\n")
-			text, ok := strings.CutPrefix(line, "//")
-			if !ok {
-				text, ok = strings.CutPrefix(line, "#")
-			}
-			if !ok {
-				break
-			}
-			lines = append(lines, strings.TrimPrefix(text, " "))
-		}
-		if len(lines) > 0 {
-			blocks = append(blocks, strings.Join(lines, "\n"))
-		}
-	}
-	return strings.Join(blocks, "\n\n")
 }

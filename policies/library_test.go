@@ -3,26 +3,31 @@ package policies
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/engine/convert"
 )
 
-// shippedConversion returns the conversion of resource in the library.
-func shippedConversion(t *testing.T, resource string) *engine.Conversion {
+// wholeLibrary compiles all that is shipped.
+var wholeLibrary = sync.OnceValues(func() (*engine.Set, error) { return Load(Options{Library: []string{"all"}}) })
+
+// shippedConversion returns the conversion by the shipped policy called name.
+func shippedConversion(t *testing.T, name string) *engine.Conversion {
 	t.Helper()
-	set, err := Load(Options{Library: []string{"all"}})
+	set, err := wholeLibrary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range set.Conversions() {
-		if c.From.Resource == resource {
+		if c.Policy == name && len(c.Via) == 0 {
 			return c
 		}
 	}
-	t.Fatalf("the library converts no %s", resource)
+	t.Fatalf("the library has no %s", name)
 	return nil
 }
 
@@ -30,80 +35,84 @@ func shippedConversion(t *testing.T, resource string) *engine.Conversion {
 // in the other, while it serves both.
 func TestLibraryConverts(t *testing.T) {
 	const (
-		none = `{"matchExpressions":[{"key":"pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match","operator":"Exists"}]}`
-		all  = `{"matchExpressions":[{"key":"pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match","operator":"DoesNotExist"}]}`
-		key  = `"flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares":""`
-		up   = convert.ToServer
-		down = convert.ToClient
+		none  = `{"matchExpressions":[{"key":"pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match","operator":"Exists"}]}`
+		all   = `{"matchExpressions":[{"key":"pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match","operator":"DoesNotExist"}]}`
+		key   = `"flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares":""`
+		pdb   = "policy-v1beta1/poddisruptionbudgets"
+		cron  = "batch-v1beta1/cronjobs"
+		flow  = "flowcontrol-v1beta3/flowschemas"
+		level = "flowcontrol-v1beta3/prioritylevelconfigurations"
+		up    = convert.ToServer
+		down  = convert.ToClient
 	)
 	tests := []struct {
 		name     string
-		resource string
+		policy   string
 		dir      convert.Direction
 		in, want string // what differs from the template of the resource
 	}{
-		{"an empty selector selects none", "poddisruptionbudgets", up, `"spec":{"selector":{}}`, `"spec":{"selector":` + none + `}`},
-		{"so does one with empty parts", "poddisruptionbudgets", up, `"spec":{"selector":{"matchLabels":{},"matchExpressions":null}}`, `"spec":{"selector":` + none + `}`},
-		{"a null selector is null", "poddisruptionbudgets", up, `"spec":{"selector":null}`, `"spec":{"selector":null}`},
-		{"no selector stays away", "poddisruptionbudgets", up, `"spec":{"minAvailable":1}`, `"spec":{"minAvailable":1}`},
-		{"no spec stays away", "poddisruptionbudgets", up, `"status":{}`, `"status":{}`},
-		{"a null spec is null", "poddisruptionbudgets", up, `"spec":null`, `"spec":null`},
-		{"a selector stays", "poddisruptionbudgets", up, `"spec":{"selector":{"matchLabels":{"a":"b"}}}`, `"spec":{"selector":{"matchLabels":{"a":"b"}}}`},
-		{"the selector of all pods", "poddisruptionbudgets", up, `"spec":{"selector":` + all + `}`, `"spec":{"selector":{"matchExpressions":[]}}`},
+		{"an empty selector selects none", pdb, up, `"spec":{"selector":{}}`, `"spec":{"selector":` + none + `}`},
+		{"so does one with empty parts", pdb, up, `"spec":{"selector":{"matchLabels":{},"matchExpressions":null}}`, `"spec":{"selector":` + none + `}`},
+		{"a null selector is null", pdb, up, `"spec":{"selector":null}`, `"spec":{"selector":null}`},
+		{"no selector stays away", pdb, up, `"spec":{"minAvailable":1}`, `"spec":{"minAvailable":1}`},
+		{"no spec stays away", pdb, up, `"status":{}`, `"status":{}`},
+		{"a null spec is null", pdb, up, `"spec":null`, `"spec":null`},
+		{"a selector stays", pdb, up, `"spec":{"selector":{"matchLabels":{"a":"b"}}}`, `"spec":{"selector":{"matchLabels":{"a":"b"}}}`},
+		{"the selector of all pods", pdb, up, `"spec":{"selector":` + all + `}`, `"spec":{"selector":{"matchExpressions":[]}}`},
 		{
-			"the label is no requirement of a user's", "poddisruptionbudgets", up,
+			"the label is no requirement of a user's", pdb, up,
 			`"spec":{"selector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"x","operator":"Exists"},{"key":"pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match","operator":"Exists"}]}}`,
 			`"spec":{"selector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"x","operator":"Exists"}]}}`,
 		},
-		{"all pods, for an old client", "poddisruptionbudgets", down, `"spec":{"selector":{}}`, `"spec":{"selector":` + all + `}`},
-		{"no pod, for an old client", "poddisruptionbudgets", down, `"spec":{"selector":` + none + `}`, `"spec":{"selector":{}}`},
-		{"a selector comes back", "poddisruptionbudgets", down, `"spec":{"selector":{"matchLabels":{"a":"b"}}}`, `"spec":{"selector":{"matchLabels":{"a":"b"}}}`},
-		{"no selector comes back", "poddisruptionbudgets", down, `"spec":{"maxUnavailable":"10%"},"status":{"currentHealthy":9007199254740993}`, `"spec":{"maxUnavailable":"10%"},"status":{"currentHealthy":9007199254740993}`},
+		{"all pods, for an old client", pdb, down, `"spec":{"selector":{}}`, `"spec":{"selector":` + all + `}`},
+		{"no pod, for an old client", pdb, down, `"spec":{"selector":` + none + `}`, `"spec":{"selector":{}}`},
+		{"a selector comes back", pdb, down, `"spec":{"selector":{"matchLabels":{"a":"b"}}}`, `"spec":{"selector":{"matchLabels":{"a":"b"}}}`},
+		{"no selector comes back", pdb, down, `"spec":{"maxUnavailable":"10%"},"status":{"currentHealthy":9007199254740993}`, `"spec":{"maxUnavailable":"10%"},"status":{"currentHealthy":9007199254740993}`},
 
-		{"a cron job", "cronjobs", up, `"spec":{"schedule":"* * * * *","suspend":false}`, `"spec":{"schedule":"* * * * *","suspend":false}`},
-		{"a cron job comes back", "cronjobs", down, `"spec":{"schedule":"* * * * *"}`, `"spec":{"schedule":"* * * * *"}`},
+		{"a cron job", cron, up, `"spec":{"schedule":"* * * * *","suspend":false}`, `"spec":{"schedule":"* * * * *","suspend":false}`},
+		{"a cron job comes back", cron, down, `"spec":{"schedule":"* * * * *"}`, `"spec":{"schedule":"* * * * *"}`},
 
-		{"a flow schema", "flowschemas", up, `"spec":{"matchingPrecedence":1000}`, `"spec":{"matchingPrecedence":1000}`},
-		{"a flow schema comes back", "flowschemas", down, `"spec":{"matchingPrecedence":1000}`, `"spec":{"matchingPrecedence":1000}`},
+		{"a flow schema", flow, up, `"spec":{"matchingPrecedence":1000}`, `"spec":{"matchingPrecedence":1000}`},
+		{"a flow schema comes back", flow, down, `"spec":{"matchingPrecedence":1000}`, `"spec":{"matchingPrecedence":1000}`},
 
-		{"shares of 0 are the default", "prioritylevelconfigurations", up, `"spec":{"limited":{"nominalConcurrencyShares":0}}`, `"spec":{"limited":{"nominalConcurrencyShares":30}}`},
-		{"other shares stay", "prioritylevelconfigurations", up, `"spec":{"limited":{"nominalConcurrencyShares":7}}`, `"spec":{"limited":{"nominalConcurrencyShares":7}}`},
-		{"no shares are the server's to default", "prioritylevelconfigurations", up, `"spec":{"limited":{}}`, `"spec":{"limited":{}}`},
+		{"shares of 0 are the default", level, up, `"spec":{"limited":{"nominalConcurrencyShares":0}}`, `"spec":{"limited":{"nominalConcurrencyShares":30}}`},
+		{"other shares stay", level, up, `"spec":{"limited":{"nominalConcurrencyShares":7}}`, `"spec":{"limited":{"nominalConcurrencyShares":7}}`},
+		{"no shares are the server's to default", level, up, `"spec":{"limited":{}}`, `"spec":{"limited":{}}`},
 		{
-			"shares of 0 that are meant", "prioritylevelconfigurations", up,
+			"shares of 0 that are meant", level, up,
 			`"metadata":{"name":"n","annotations":{"a":"b",` + key + `}},"spec":{"limited":{"nominalConcurrencyShares":0}}`,
 			`"metadata":{"name":"n","annotations":{"a":"b"}},"spec":{"limited":{"nominalConcurrencyShares":0}}`,
 		},
 		{
-			"no shares are 0 with the annotation", "prioritylevelconfigurations", up,
+			"no shares are 0 with the annotation", level, up,
 			`"metadata":{"name":"n","annotations":{"a":"b",` + key + `}},"spec":{"limited":{}}`,
 			`"metadata":{"name":"n","annotations":{"a":"b"}},"spec":{"limited":{"nominalConcurrencyShares":0}}`,
 		},
 		{
-			"the annotation alone goes", "prioritylevelconfigurations", up,
+			"the annotation alone goes", level, up,
 			`"metadata":{"name":"n","annotations":{"a":"b",` + key + `}},"spec":{"type":"Exempt"}`,
 			`"metadata":{"name":"n","annotations":{"a":"b"}},"spec":{"type":"Exempt"}`,
 		},
 		{
-			"an exempt level's 0 is 0 in both", "prioritylevelconfigurations", up,
+			"an exempt level's 0 is 0 in both", level, up,
 			`"spec":{"type":"Exempt","exempt":{"nominalConcurrencyShares":0}}`, `"spec":{"type":"Exempt","exempt":{"nominalConcurrencyShares":0}}`,
 		},
 		{
-			"0 comes back with the annotation", "prioritylevelconfigurations", down,
+			"0 comes back with the annotation", level, down,
 			`"metadata":{"name":"n"},"spec":{"limited":{"nominalConcurrencyShares":0}}`,
 			`"metadata":{"name":"n","annotations":{` + key + `}},"spec":{"limited":{"nominalConcurrencyShares":0}}`,
 		},
 		{
-			"an annotation that is there stays", "prioritylevelconfigurations", down,
+			"an annotation that is there stays", level, down,
 			`"metadata":{"name":"n","annotations":{"flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares":"x"}},"spec":{"limited":{"nominalConcurrencyShares":0}}`,
 			`"metadata":{"name":"n","annotations":{"flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares":"x"}},"spec":{"limited":{"nominalConcurrencyShares":0}}`,
 		},
-		{"absent shares are not 0 in v1", "prioritylevelconfigurations", down, `"spec":{"limited":{}}`, `"spec":{"limited":{}}`},
-		{"others come back without", "prioritylevelconfigurations", down, `"spec":{"limited":{"nominalConcurrencyShares":1}}`, `"spec":{"limited":{"nominalConcurrencyShares":1}}`},
+		{"absent shares are not 0 in v1", level, down, `"spec":{"limited":{}}`, `"spec":{"limited":{}}`},
+		{"others come back without", level, down, `"spec":{"limited":{"nominalConcurrencyShares":1}}`, `"spec":{"limited":{"nominalConcurrencyShares":1}}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := shippedConversion(t, tt.resource)
+			c := shippedConversion(t, tt.policy)
 			src, dst := c.From, c.To
 			if tt.dir == down {
 				src, dst = dst, src
@@ -137,26 +146,31 @@ func sameJSON(t *testing.T, a, b string) bool {
 	return reflect.DeepEqual(decode(a), decode(b))
 }
 
+// Each policy has a name of its own, which begins with its directory's, and says at the
+// head of its first file what it covers and what it cannot.
 func TestLibraryIsDescribed(t *testing.T) {
-	want := map[string]string{
-		"batch-v1beta1":       "cronjobs: batch/v1beta1 as batch/v1",
-		"flowcontrol-v1beta3": "flowschemas: flowcontrol.apiserver.k8s.io/v1beta3 as flowcontrol.apiserver.k8s.io/v1; prioritylevelconfigurations: flowcontrol.apiserver.k8s.io/v1beta3 as flowcontrol.apiserver.k8s.io/v1",
-		"policy-v1beta1":      "poddisruptionbudgets: policy/v1beta1 as policy/v1",
-	}
-	shipped := Library()
-	if len(shipped) != len(want) {
-		t.Errorf("%d shipped policies, want %d", len(shipped), len(want))
-	}
-	for _, s := range shipped {
-		if s.Summary != want[s.Name] {
-			t.Errorf("%s: summary %q, want %q", s.Name, s.Summary, want[s.Name])
-		}
-		if !strings.Contains(s.Doc, "Covers ") || !strings.Contains(s.Doc, "Cannot ") {
-			t.Errorf("%s says not what it covers and what it cannot:\n%s", s.Name, s.Doc)
+	names := map[string]bool{}
+	for _, s := range Library() {
+		for _, p := range s.Policies {
+			if p.Origin != engine.OriginLibrary || !strings.HasPrefix(p.Name, s.Name+"/") || p.Convert != nil && p.Convert.Policy != p.Name {
+				t.Errorf("%s %s: policy %q of origin %q", s.Release, s.Name, p.Name, p.Origin)
+			}
+			if names[p.Name] {
+				t.Errorf("two policies are called %s", p.Name)
+			}
+			names[p.Name] = true
 		}
 		for _, p := range s.Policies {
-			if p.Origin != engine.OriginLibrary || !strings.HasPrefix(p.Name, s.Name+"/") || p.Convert.Policy != p.Name {
-				t.Errorf("%s: policy %q of origin %q, conversion %q", s.Name, p.Name, p.Origin, p.Convert.Policy)
+			i := slices.IndexFunc(s.Docs, func(d ShippedDoc) bool { return d.isOf(p.Name) })
+			if i < 0 {
+				t.Errorf("%s has no comment at its head with a paragraph that begins with %q", p.Name, coversBegins)
+				continue
+			}
+			if d := s.Docs[i]; (d.Limits == "") != strings.HasSuffix(d.Text, "\n\n"+noLimit) {
+				t.Errorf("%s has no paragraph that begins with %q, nor is the last one %q:\n%s", p.Name, limitsBegins, noLimit, d.Text)
+			}
+			if want := "Kubernetes " + s.Release; !strings.Contains(strings.ReplaceAll(s.Docs[i].Text, "\n", " "), want) {
+				t.Errorf("%s does not say that it is about %s:\n%s", p.Name, want, s.Docs[i].Text)
 			}
 		}
 	}

@@ -24,7 +24,8 @@ type Options struct {
 	// directory may be empty, but it must exist.
 	Dirs []string
 
-	// Library names the shipped policies to load beside the user's, or "all". A
+	// Library names the shipped policies to load beside the user's: "kubernetes-1.32" for
+	// all that servers of that release do not serve, "kubernetes-all", or a [Shipped.Name]. A
 	// user's policy for a version wins over a shipped one.
 	Library []string
 

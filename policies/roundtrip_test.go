@@ -74,8 +74,8 @@ type (
 
 // tripped is a kind whose objects make the round trip.
 type tripped struct {
-	resource string
-	old, now any // its Go types in the two versions
+	name     string // of the shipped policy, or customresources
+	old, now any    // its Go types in the two versions
 	changes  []change
 }
 
@@ -89,17 +89,17 @@ func same(patch string) change { return change{patch, patch} }
 var labelled = same(`{"metadata":{"labels":{"changed":"yes"}}}`)
 
 var trippedKinds = []tripped{
-	{"poddisruptionbudgets", policyv1beta1.PodDisruptionBudget{}, policyv1.PodDisruptionBudget{}, []change{
+	{"policy-v1beta1/poddisruptionbudgets", policyv1beta1.PodDisruptionBudget{}, policyv1.PodDisruptionBudget{}, []change{
 		labelled, same(`{"spec":{"minAvailable":"50%"}}`), same(`{"spec":{"maxUnavailable":null}}`),
 		same(`{"spec":{"selector":{"matchLabels":{"changed":"yes"},"matchExpressions":null}}}`), same(`{"status":{"currentHealthy":7}}`),
 	}},
-	{"cronjobs", batchv1beta1.CronJob{}, batchv1.CronJob{}, []change{
+	{"batch-v1beta1/cronjobs", batchv1beta1.CronJob{}, batchv1.CronJob{}, []change{
 		labelled, same(`{"spec":{"suspend":true,"schedule":"@daily"}}`), same(`{"spec":{"jobTemplate":{"spec":{"parallelism":null}}}}`),
 	}},
-	{"flowschemas", flowcontrolv1beta3.FlowSchema{}, flowcontrolv1.FlowSchema{}, []change{
+	{"flowcontrol-v1beta3/flowschemas", flowcontrolv1beta3.FlowSchema{}, flowcontrolv1.FlowSchema{}, []change{
 		labelled, same(`{"spec":{"matchingPrecedence":7}}`), same(`{"spec":{"rules":null}}`),
 	}},
-	{"prioritylevelconfigurations", flowcontrolv1beta3.PriorityLevelConfiguration{}, flowcontrolv1.PriorityLevelConfiguration{}, []change{
+	{"flowcontrol-v1beta3/prioritylevelconfigurations", flowcontrolv1beta3.PriorityLevelConfiguration{}, flowcontrolv1.PriorityLevelConfiguration{}, []change{
 		labelled, same(`{"spec":{"limited":{"nominalConcurrencyShares":7}}}`), same(`{"spec":{"type":"Exempt","exempt":{"lendablePercent":3}}}`),
 	}},
 	{"customresources", oldCustomResource{}, newCustomResource{}, []change{
@@ -117,10 +117,10 @@ type fieldTypes map[string]convert.Type
 func (s fieldTypes) TypeAt(path []string) convert.Type { return s[strings.Join(path, ".")] }
 
 // trip finds the converter of a kind, and the objects' first fields in both versions.
-func trip(t *testing.T, resource string) (c *convert.Converter, old, now string) {
+func trip(t *testing.T, name string) (c *convert.Converter, old, now string) {
 	t.Helper()
-	if resource != "customresources" {
-		c := shippedConversion(t, resource)
+	if name != "customresources" {
+		c := shippedConversion(t, name)
 		names := func(v convert.Version) string {
 			return fmt.Sprintf(`"apiVersion":%q,"kind":%q`, v.APIVersion(), v.Kind)
 		}
@@ -132,11 +132,11 @@ func trip(t *testing.T, resource string) (c *convert.Converter, old, now string)
 	}
 	document = bytes.Replace(document, []byte(`toVersion: "v1beta1"`), []byte(`toVersion: v1beta1
       preserve: [spec.tier, spec.zones, spec.limits.burst]`), 1)
-	name := filepath.Join(t.TempDir(), "mvp-rules.yaml")
-	if err := os.WriteFile(name, document, 0o600); err != nil {
+	file := filepath.Join(t.TempDir(), "mvp-rules.yaml")
+	if err := os.WriteFile(file, document, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	set, err := Load(Options{Dirs: []string{name}})
+	set, err := Load(Options{Dirs: []string{file}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,9 +149,9 @@ func trip(t *testing.T, resource string) (c *convert.Converter, old, now string)
 // An object of the old version comes back from the server as it was.
 func TestRoundTripOfKinds(t *testing.T) {
 	for _, kind := range trippedKinds {
-		t.Run(kind.resource, func(t *testing.T) {
+		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			c, names, _ := trip(t, kind.resource)
+			c, names, _ := trip(t, kind.name)
 			for seed := range rounds() {
 				x := randomObject(seed, names, kind.old)
 				up, err := c.Object(nil, x, convert.ToServer, nil)
@@ -171,9 +171,9 @@ func TestRoundTripOfKinds(t *testing.T) {
 // else.
 func TestUpdateChangesNothingElse(t *testing.T) {
 	for _, kind := range trippedKinds {
-		t.Run(kind.resource, func(t *testing.T) {
+		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			c, _, names := trip(t, kind.resource)
+			c, _, names := trip(t, kind.name)
 			for seed := range rounds() {
 				updated(t, c, kind.changes, seed, randomObject(seed, names, kind.now), nil)
 			}
@@ -253,17 +253,17 @@ func asOldType(t *testing.T, object []byte) []byte {
 func TestRoundTripAtTheLimits(t *testing.T) {
 	deep := strings.Repeat(`{"a":[`, convert.MaxDepth/2-3) + strings.Repeat(`]}`, convert.MaxDepth/2-3)
 	for _, kind := range trippedKinds {
-		c, names, _ := trip(t, kind.resource)
+		c, names, _ := trip(t, kind.name)
 		head := `{` + names + `,"metadata":{"annotations":{"large":"`
 		tail := `"}},"spec":{"selector":{"matchLabels":{"a":"b"}},"limited":{"nominalConcurrencyShares":7},"config":{"legacyTimeout":"30"},"deep":` + deep + `}}`
 		large := head + strings.Repeat(`é\u00e9`, (convert.MaxObjectBytes-len(head)-len(tail))/8) + tail
 		up, err := c.Object(nil, []byte(large), convert.ToServer, nil)
 		if err != nil {
-			t.Fatalf("%s: %v", kind.resource, err)
+			t.Fatalf("%s: %v", kind.name, err)
 		}
 		down, err := c.Object(nil, up, convert.ToClient, nil)
 		if err != nil || string(down) != large {
-			t.Errorf("%s: %d bytes came back as %d, %v", kind.resource, len(large), len(down), err)
+			t.Errorf("%s: %d bytes came back as %d, %v", kind.name, len(large), len(down), err)
 		}
 	}
 }

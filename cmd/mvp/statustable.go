@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/proxy"
 )
 
@@ -127,6 +128,10 @@ func (t *statusTables) partial(parts []proxy.PartialReport) {
 func (t *statusTables) converted(versions []proxy.ConvertedReport) {
 	rows := [][]string{}
 	for _, c := range versions {
+		// What no server has is not converted to: a chain has other ends.
+		if len(c.Servers) == 0 && c.Requests == 0 && !t.wide {
+			continue
+		}
 		now := "served"
 		if c.Unavailable {
 			now = "unavailable"
@@ -141,9 +146,13 @@ func (t *statusTables) policies(r *policyReport) {
 	if t.wide {
 		head = append(head, "DOES", "POSITION")
 	}
-	rows := [][]string{}
+	rows, idle := [][]string{}, 0
 	for i := range r.Policies {
 		p := &r.Policies[i]
+		if p.Origin == engine.OriginLibrary && isIdle(&p.PolicyCounts) && !t.wide {
+			idle++
+			continue
+		}
 		row := []string{p.Name, policyMode(p), count(p.Matches), count(p.Denials), count(p.Conversions), count(p.Errors), count(p.Audited)}
 		if t.wide {
 			row = append(row, strings.Join(p.Roles, ","), p.Position)
@@ -151,6 +160,14 @@ func (t *statusTables) policies(r *policyReport) {
 		rows = append(rows, row)
 	}
 	t.section(head, rows)
+	if idle > 0 {
+		t.print("… and %s that no request has matched (-o wide shows them)\n", some(idle, "shipped policy", "shipped policies"))
+	}
+}
+
+// isIdle reports whether no request has had to do with the policy.
+func isIdle(c *proxy.PolicyCounts) bool {
+	return c.Matches == 0 && c.Errors == 0 && c.Audited == 0 && len(c.Ignored) == 0
 }
 
 func policyMode(p *policyInfo) string {

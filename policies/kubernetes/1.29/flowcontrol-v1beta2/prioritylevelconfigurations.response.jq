@@ -1,0 +1,2 @@
+# The way back.
+rename(.spec.limited.nominalConcurrencyShares; .spec.limited.assuredConcurrencyShares)
