@@ -10,6 +10,7 @@ package binaries
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -79,7 +80,10 @@ func (c component) source(v Version) source {
 
 // A source says how to make one binary.
 type source struct {
-	name     string // of the module's directory and of the binary
+	name     string // of the binary and, without dir, of the module's directory
+	dir      string // of the committed module, seen from the repository's root
+	modFile  string // in that directory; "" for go.mod
+	tags     string // build constraints that hold
 	ldflags  string
 	generate func(ctx context.Context, dir string) error
 }
@@ -91,7 +95,7 @@ func build(ctx context.Context, src source, logf Logf) (string, error) {
 	}
 
 	// With the committed module, what is built needs no lock.
-	dir := committed(ctx, src.name)
+	dir := src.committed(ctx)
 	if dir != "" {
 		out, err := src.binary(bin, dir)
 		if err != nil || exists(out) {
@@ -126,16 +130,16 @@ func build(ctx context.Context, src source, logf Logf) (string, error) {
 	return out, nil
 }
 
-// committed returns the directory of the committed module of that name, or ""
-// where there is none: another version, or not in the repository.
-func committed(ctx context.Context, name string) string {
+// committed returns the directory of the committed module, or "" where there is
+// none: another version, or not in the repository.
+func (src source) committed(ctx context.Context) string {
 	mod, err := goTool(ctx, "", "env", "GOMOD")
 	if err != nil {
 		return ""
 	}
 	root := filepath.Dir(strings.TrimSpace(string(mod)))
-	dir := filepath.Join(root, "bench", "lab", "modules", name)
-	if !exists(filepath.Join(dir, "go.mod")) {
+	dir := filepath.Join(root, filepath.FromSlash(cmp.Or(src.dir, "bench/lab/modules/"+src.name)))
+	if !exists(filepath.Join(dir, src.mod())) {
 		return ""
 	}
 	return dir
@@ -156,11 +160,14 @@ func (src source) generated(ctx context.Context, logf Logf) (string, error) {
 	return dir, src.generate(ctx, dir)
 }
 
+// mod is the name of the module file.
+func (src source) mod() string { return cmp.Or(src.modFile, "go.mod") }
+
 // binary returns the path of the binary of the module in dir. Its name has a
 // hash of all that makes it: a changed module is another binary.
 func (src source) binary(bin, dir string) (string, error) {
 	h := sha256.New()
-	names, err := sourceFiles(dir)
+	names, err := sourceFiles(dir, src.mod())
 	if err != nil {
 		return "", err
 	}
@@ -172,18 +179,19 @@ func (src source) binary(bin, dir string) (string, error) {
 		fmt.Fprintf(h, "%s %d\n", name, len(data))
 		h.Write(data)
 	}
-	_, _ = io.WriteString(h, src.ldflags)
+	_, _ = io.WriteString(h, src.ldflags+src.tags)
 	key := hex.EncodeToString(h.Sum(nil))[:12]
 	return filepath.Join(bin, fmt.Sprintf("%s-%s-%s-%s", src.name, runtime.GOOS, runtime.GOARCH, key)), nil
 }
 
-// sourceFiles returns the names of the files that make the binary of a module.
-func sourceFiles(dir string) ([]string, error) {
+// sourceFiles returns the names of the files that make the binary of a module whose
+// module file is mod.
+func sourceFiles(dir, mod string) ([]string, error) {
 	code, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read module: %w", err)
 	}
-	names := []string{"go.mod", "go.sum"}
+	names := []string{mod, strings.TrimSuffix(mod, ".mod") + ".sum"}
 	for _, path := range code { // sorted
 		if name := filepath.Base(path); !strings.HasSuffix(name, "_test.go") {
 			names = append(names, name)
@@ -202,7 +210,8 @@ func (src source) compile(ctx context.Context, dir, out string) error {
 	defer func() { _ = os.RemoveAll(tmp) }()
 
 	file := filepath.Join(tmp, src.name)
-	_, err = goTool(ctx, dir, "build", "-trimpath", "-buildvcs=false", "-ldflags", src.ldflags, "-o", file, ".")
+	_, err = goTool(ctx, dir, "build", "-trimpath", "-buildvcs=false", "-modfile", src.mod(), "-tags", src.tags,
+		"-ldflags", src.ldflags, "-o", file, ".")
 	if err != nil {
 		return err
 	}

@@ -242,3 +242,24 @@ func read(t *testing.T, module, name string) string {
 	}
 	return string(data)
 }
+
+// TestOracleModules holds that the module of the oracle is found with the module file of
+// its release: only the sources of that one make its binary.
+func TestOracleModules(t *testing.T) {
+	dir := filepath.Join("..", "..", "oracle", "modules", "oracle")
+	src := source{name: "oracle-1.32.13", dir: "bench/oracle/modules/oracle", modFile: "1.32.13.mod"}
+	if found := src.committed(t.Context()); filepath.Base(found) != filepath.Base(dir) {
+		t.Fatalf("the module is in %q, want %q", found, dir)
+	}
+	names, err := sourceFiles(dir, src.mod())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(names[:2], " "); got != "1.32.13.mod 1.32.13.sum" {
+		t.Errorf("the module's first files are %s", got)
+	}
+	src.modFile = "1.0.0.mod"
+	if found := src.committed(t.Context()); found != "" {
+		t.Errorf("a release without a module file has its module in %q", found)
+	}
+}

@@ -141,11 +141,16 @@ func TestRemove(t *testing.T) {
 }
 
 func TestFreeAddresses(t *testing.T) {
-	addrs, err := freeAddresses(20)
+	addrs, err := freeAddresses(400)
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := freeAddresses(400) // nobody listens on the first ones yet
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := make(map[string]bool)
+	addrs = append(addrs, more...)
 	for _, addr := range addrs {
 		host, port, err := net.SplitHostPort(addr)
 		if err != nil {

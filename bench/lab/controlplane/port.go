@@ -2,10 +2,12 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 )
 
 // Ports are chosen in this range, below those that systems give to outgoing
@@ -19,7 +21,11 @@ const (
 // maxPortTries bounds the search for each port.
 const maxPortTries = 1000
 
-// freeAddresses returns n different loopback addresses on which nobody listens.
+// given are the ports that this process was given, by which servers may not listen yet.
+var given sync.Map
+
+// freeAddresses returns n different loopback addresses on which nobody listens. It
+// returns no address twice, so that control planes can start at the same time.
 func freeAddresses(n int) ([]string, error) {
 	var addrs []string
 	for range n {
@@ -28,16 +34,20 @@ func freeAddresses(n int) ([]string, error) {
 			return nil, err
 		}
 		defer l.Close() // all at the end, so that they differ
+		given.Store(l.Addr().(*net.TCPAddr).Port, true)
 		addrs = append(addrs, l.Addr().String())
 	}
 	return addrs, nil
 }
 
 func listenSomewhere() (net.Listener, error) {
-	var err error
+	err := errors.New("all that were tried are given already")
 	for range maxPortTries {
 		var l net.Listener
 		port := minPort + rand.IntN(maxPort-minPort)
+		if _, again := given.Load(port); again {
+			continue
+		}
 		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
 			return l, nil
 		}
