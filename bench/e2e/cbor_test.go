@@ -27,6 +27,7 @@ import (
 // does: what it sees through MVP, of the server's version and of one that is converted,
 // is held to what it sees of the server itself.
 func TestCBOR(t *testing.T) {
+	t.Parallel()
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.ClientsAllowCBOR, true)
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.ClientsPreferCBOR, true)
 	l := startLabWith(t, controlplane.Config{

@@ -36,6 +36,7 @@ const objects = 20
 // TestClients runs the libraries that controllers are made of through MVP and
 // direct, and wants the same of both.
 func TestClients(t *testing.T) {
+	t.Parallel()
 	l := startLabWith(t, controlplane.Config{APIServerArgs: []string{"--feature-gates=WatchList=true"}}) // 1.31 has it off
 	m := l.serve(t, map[string]string{"mvp-rules.yaml": read(t, demo.Manifests, "mvp-rules.yaml")}, "all")
 	// Informers of client-go, with watch-list streaming: on a kind that passes as it

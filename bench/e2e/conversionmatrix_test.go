@@ -22,6 +22,7 @@ import (
 // only what it asks a server that serves both, and compares everything: the code, the
 // headers, the object answered, and what is stored.
 func TestConversionMatrix(t *testing.T) {
+	t.Parallel()
 	l := startLab(t)
 	t.Run("custom resource", func(t *testing.T) { testMatrixOfCustomResource(t, l) })
 	t.Run("built-in", func(t *testing.T) { testMatrixOfBuiltin(t, l) })

@@ -40,6 +40,7 @@ const protobuf = "application/vnd.kubernetes.protobuf"
 // protobuf and nothing else, and holds what they see to what they see in JSON and what a
 // client of the servers' version sees of a server.
 func TestTypedClients(t *testing.T) {
+	t.Parallel()
 	l := startLabWith(t, controlplane.Config{Versions: []string{newVersion}})
 	m := l.serve(t, nil, "flowcontrol-v1beta3", "policy-v1beta1")
 	c := newTypedClients(t, m)

@@ -21,6 +21,7 @@ const seenWithin = 5 * time.Second
 // TestCustomResourceDefinitions measures how soon after the servers MVP shows what
 // CRDs and APIServices change.
 func TestCustomResourceDefinitions(t *testing.T) {
+	t.Parallel()
 	l := startLab(t)
 	m := l.serve(t, nil)
 	x := &extensions{t: t, m: m, client: m.client(), direct: l.URL("a"), other: l.URL("b"), figures: &figures{took: map[string][]time.Duration{}}}

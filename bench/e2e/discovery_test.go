@@ -23,6 +23,7 @@ import (
 // TestDiscovery compares every document of discovery and OpenAPI with what the
 // servers say directly.
 func TestDiscovery(t *testing.T) {
+	t.Parallel()
 	t.Run("one server", func(t *testing.T) {
 		l := startLabWith(t, controlplane.Config{Versions: []string{"1.32.13"}})
 		m := l.serve(t, nil)

@@ -14,6 +14,7 @@ import (
 // TestEndToEnd shows on real binaries what the README promises. The parts share
 // one control plane and clean up after themselves.
 func TestEndToEnd(t *testing.T) {
+	t.Parallel()
 	l := startLab(t)
 	article := map[string]string{"mvp-rules.yaml": read(t, demo.Manifests, "mvp-rules.yaml")}
 	t.Run("article", func(t *testing.T) { testArticle(t, l, article) })
@@ -23,6 +24,8 @@ func TestEndToEnd(t *testing.T) {
 	t.Run("preference", func(t *testing.T) { testPreference(t, l, article) })
 	t.Run("reload", func(t *testing.T) { testReload(t, l, article) })
 	t.Run("watch", func(t *testing.T) { testWatch(t, l, article) })
+	t.Run("many watches", func(t *testing.T) { testManyWatches(t, l, article) })
+	t.Run("1.26 slashes", func(t *testing.T) { testSlashes(t, l) })
 	t.Run("test-policy", func(t *testing.T) { testTestPolicy(t, l, article) })
 }
 

@@ -1,5 +1,9 @@
 // Package e2e runs the real mvp before real kube-apiservers with real clients of
 // several ages. It needs a lab: see bench/lab.
+//
+// Most tests wait more than they work, so they run beside each other, each with a control
+// plane of its own. Those of upgrades and of streams have the machine for themselves: on
+// a busy one servers and clients fail that no proxy is before.
 package e2e
 
 import (
@@ -66,10 +70,9 @@ func startLab(t *testing.T) *lab {
 func startLabWith(t *testing.T, cfg controlplane.Config) *lab {
 	t.Helper()
 	l := &lab{ControlPlane: labtest.Start(t, cfg), clients: labtest.Clients(t), home: t.TempDir()}
-	l.binary = filepath.Join(t.TempDir(), "mvp")
-	build := exec.Command("go", "build", "-o", l.binary, "../../cmd/mvp")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build mvp: %v\n%s", err, out)
+	var err error
+	if l.binary, err = built(); err != nil {
+		t.Fatal(err)
 	}
 	names := l.Names()
 	direct := l.direct(t, names[len(names)-1])
@@ -79,6 +82,29 @@ func startLabWith(t *testing.T, cfg controlplane.Config) *lab {
 	direct.ok("create", "clusterrolebinding", "mvp-lab", "--clusterrole=mvp", "--user="+controlplane.Discovery)
 	return l
 }
+
+// buildDir has the mvp that all tests run. It goes with the process.
+var buildDir string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if buildDir != "" {
+		_ = os.RemoveAll(buildDir)
+	}
+	os.Exit(code)
+}
+
+// built builds mvp the first time, and returns where it is.
+var built = sync.OnceValues(func() (binary string, err error) {
+	if buildDir, err = os.MkdirTemp("", "mvp-e2e-"); err != nil {
+		return "", err
+	}
+	binary = filepath.Join(buildDir, "mvp")
+	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/mvp").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cannot build mvp: %w\n%s", err, out)
+	}
+	return binary, nil
+})
 
 // manifest writes a file of the demo's manifests and returns its path.
 func manifest(t *testing.T, name string) string {
@@ -106,7 +132,7 @@ type mvp struct {
 	url, admin string
 	policies   string // directory
 	log        *lines
-	signal     func(os.Signal) error // to it
+	process    *os.Process
 }
 
 // serve starts mvp before all servers with the policy files, and waits until it
@@ -146,7 +172,7 @@ func (l *lab) serveWith(t *testing.T, files map[string]string, flags ...string) 
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	m.signal = cmd.Process.Signal
+	m.process = cmd.Process
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {

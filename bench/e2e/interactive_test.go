@@ -30,7 +30,7 @@ type running struct {
 // startCommand starts a command that is killed with the test.
 func startCommand(t *testing.T, command func(context.Context) *exec.Cmd) *running {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*silence)
+	ctx, cancel := context.WithTimeout(t.Context(), longest)
 	r := &running{cmd: command(ctx), out: &lines{}, ended: make(chan struct{})}
 	r.cmd.Stdout, r.cmd.Stderr = r.out, r.out
 	var err error

@@ -20,6 +20,7 @@ var budgetKind = schema.GroupVersionResource{Group: "policy", Version: "v1", Res
 // policy. Other than a custom resource, a built-in kind has strategic merge patches,
 // which kubectl apply, label and edit send for what they know.
 func TestKubectlVerbsBuiltIn(t *testing.T) {
+	t.Parallel()
 	l := startLabWith(t, controlplane.Config{Versions: []string{newVersion}})
 	m := l.serve(t, nil, "policy-v1beta1")
 	for _, version := range clients.KubectlVersions() {

@@ -43,6 +43,7 @@ var widgetVerbs = []struct {
 // at what the server has then: in its own version, with the fields that only that one
 // has.
 func TestKubectlVerbs(t *testing.T) {
+	t.Parallel()
 	l := startWidgets(t)
 	all := clients.KubectlVersions()
 	for _, form := range []struct {

@@ -15,6 +15,7 @@ import (
 // TestPolicyObjects applies the article's document, and others, to the cluster, with
 // the rights and the definition that users install.
 func TestPolicyObjects(t *testing.T) {
+	t.Parallel()
 	l := startLab(t)
 	admin := l.direct(t, "a")
 	admin.ok("apply", "-f", "../../examples/kubernetes/rbac-policy-objects.yaml")

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/mixed-version-proxy/mvp/bench/lab/controlplane"
+	"github.com/mixed-version-proxy/mvp/bench/lab/kubelet"
 	"github.com/mixed-version-proxy/mvp/examples/demo"
 )
 
@@ -31,13 +32,22 @@ const (
 
 	// shutdownGrace is what MVP is given to end.
 	shutdownGrace = 20 * time.Second
+
+	// shutdownSessions are commands that run in a container until their user ends them.
+	shutdownSessions = 5
 )
 
 // TestShutdown ends MVP under load: every write that was taken is answered, every
-// watch ends after a whole event, and MVP ends by itself and in time.
+// watch ends after a whole event, sessions go on, and MVP ends by itself and in time.
 func TestShutdown(t *testing.T) {
-	l := startLab(t)
-	p := l.launch(t, map[string]string{"mvp-rules.yaml": read(t, demo.Manifests, "mvp-rules.yaml")})
+	t.Parallel()
+	l := startLabWith(t, controlplane.Config{Kubelet: true})
+	t.Run("under load", func(t *testing.T) { testShutdownUnderLoad(t, l) })
+	t.Run("with a session that does not end", func(t *testing.T) { testShutdownCutsSessions(t, l) })
+}
+
+func testShutdownUnderLoad(t *testing.T, l *lab) {
+	p := l.launch(t, map[string]string{"mvp-rules.yaml": read(t, demo.Manifests, "mvp-rules.yaml")}, shutdownGrace)
 	p.kubectl(newKubectl).ok("apply", "-f", manifest(t, "customresource-v1alpha1.yaml"))
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -54,6 +64,10 @@ func TestShutdown(t *testing.T) {
 	for range shutdownWatches {
 		<-open
 	}
+	var sessions []*running
+	for i := range shutdownSessions {
+		sessions = append(sessions, p.session(t, flavours[i%len(flavours)]))
+	}
 	var writers sync.WaitGroup
 	var written atomic.Int64
 	told := make(chan struct{})
@@ -67,6 +81,15 @@ func TestShutdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	deadline := time.AfterFunc(shutdownGrace, func() { _ = p.cmd.Process.Kill() })
+	p.eventually("mvp shuts down", func() bool { return p.log.find("shutting down") != nil })
+	for _, session := range sessions {
+		session.types(t, "after\n")
+		session.sees(t, "after\n")
+		_ = session.stdin.Close()
+		if code := session.code(t); code != 42 {
+			t.Errorf("a session that its user ended in the grace period ended with %d, want 42; it printed %q", code, session.out.String())
+		}
+	}
 	err := p.cmd.Wait()
 	if !deadline.Stop() {
 		t.Errorf("mvp did not end within %v", shutdownGrace)
@@ -82,6 +105,34 @@ func TestShutdown(t *testing.T) {
 	t.Logf("%d writes were answered", written.Load())
 }
 
+// session runs a command that says what it is told, until its input ends.
+func (p *process) session(t *testing.T, f flavour) *running {
+	t.Helper()
+	r := f.streamer(p.kubectl(f.version).in(t)).start("exec", "-i", kubelet.Pod, "-c", kubelet.Main, "--", "sh", "-c", "cat; exit 42")
+	r.types(t, "before\n")
+	r.sees(t, "before\n")
+	return r
+}
+
+// testShutdownCutsSessions has a session that outlives the grace period. It is cut
+// then, and mvp has ended as it was asked to.
+func testShutdownCutsSessions(t *testing.T, l *lab) {
+	p := l.launch(t, nil, time.Second)
+	session := p.session(t, flavour{newKubectl, true})
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("mvp ended with %v, want exit code 0", err)
+	}
+	if p.log.find("some requests were cut off at the end of the grace period") == nil {
+		t.Error("the log does not say that something was cut off")
+	}
+	if code := session.code(t); code == 0 || code == 42 {
+		t.Errorf("the session that was cut ended with %d, want a failure; it printed %q", code, session.out.String())
+	}
+}
+
 // process is an mvp that the test ends itself.
 type process struct {
 	mvp
@@ -90,7 +141,7 @@ type process struct {
 }
 
 // launch is serve, but for who ends it.
-func (l *lab) launch(t *testing.T, files map[string]string) *process {
+func (l *lab) launch(t *testing.T, files map[string]string, grace time.Duration) *process {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
@@ -107,7 +158,7 @@ func (l *lab) launch(t *testing.T, files map[string]string) *process {
 		"--upstream", "a="+l.URL("a"), "--upstream", "b="+l.URL("b"), "--upstream-ca-file", l.Files().CA,
 		"--upstream-token-file", write(t, "token", l.Token(controlplane.Discovery)),
 		"--tls-cert-file", cert, "--tls-private-key-file", key, "--policies", dir,
-		"--shutdown-grace-period", shutdownGrace.String())
+		"--shutdown-grace-period", grace.String())
 	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -30,6 +30,7 @@ const newerValue = "100m"
 // verb there is. Through MVP it keeps the field; how soon it is lost over a plain load
 // balancer is measured beside it.
 func TestSkew(t *testing.T) {
+	t.Parallel()
 	l := startLabWith(t, controlplane.Config{VersionArgs: newerGate})
 	m := l.serve(t, nil)
 	through := newSkewed(t, l.endpoint(t, "mvp", m.url))

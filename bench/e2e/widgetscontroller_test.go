@@ -21,6 +21,7 @@ import (
 // has. It must not lose what only the servers' version has: it writes whole objects with
 // rules that preserve those fields, and patches with rules that do not.
 func TestConvertedController(t *testing.T) {
+	t.Parallel()
 	l := startWidgets(t)
 	bin := filepath.Join(t.TempDir(), "widgets")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./widgets")
@@ -122,7 +123,7 @@ func (u user) missed(m *mvp, r *running) {
 	u.new("lost")
 	r.sees(u.t, `(?m)^lost is settled: `)
 	signal := func(s syscall.Signal) {
-		if err := m.signal(s); err != nil {
+		if err := m.process.Signal(s); err != nil {
 			u.t.Error(err)
 		}
 	}
