@@ -209,21 +209,22 @@ func takeSnapshot(dirs []string) snapshot {
 	return snapshot{files: files, errs: errs, hash: hex.EncodeToString(h.Sum(nil))}
 }
 
-// maxReads bounds how often files that keep changing are read again. Whatever
-// changes after that is found by the next poll.
+// maxReads bounds how often files that keep changing are read again.
 const maxReads = 5
 
-// settled reads dirs until two readings are the same, beginning with snap: so
-// the files of one reading belong together, though they were read one by one.
-func (snap snapshot) settled(dirs []string) snapshot {
+// settled reads dirs until two readings are the same, beginning with snap: so the files
+// of one reading belong together, though they were read one by one. ok is false when
+// they kept changing: what was read last may then be half of one state and half of
+// another.
+func (snap snapshot) settled(dirs []string) (same snapshot, ok bool) {
 	for range maxReads {
 		again := takeSnapshot(dirs)
 		if again.hash == snap.hash {
-			return again
+			return again, true
 		}
 		snap = again
 	}
-	return snap
+	return snap, false
 }
 
 // missing returns the first of names that snap has no file for.

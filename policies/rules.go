@@ -72,14 +72,18 @@ func (p *parser) document(f *yamlFile, node *yaml.Node) {
 	if spec == nil {
 		f.failAt(o.pos(), "the document has no spec")
 	} else if s, isMap := f.object("spec", spec); isMap {
-		onFailure := s.failurePolicy(engine.Fail)
-		for i, rule := range s.list("apiMigrationRules") {
+		before, onFailure := len(f.errs), s.failurePolicy(engine.Fail)
+		migrations, routings := s.list("apiMigrationRules"), s.list("apiRoutingRules")
+		for i, rule := range migrations {
 			p.migrationRule(f, fmt.Sprintf("%s/apiMigrationRules[%d]", name, i), rule, onFailure)
 		}
-		for i, rule := range s.list("apiRoutingRules") {
+		for i, rule := range routings {
 			p.routingRule(f, fmt.Sprintf("%s/apiRoutingRules[%d]", name, i), rule)
 		}
 		s.done()
+		if len(migrations)+len(routings) == 0 && len(f.errs) == before {
+			f.failAt(s.pos(), "the spec has no rules: give it apiMigrationRules or apiRoutingRules, or remove the document")
+		}
 	}
 	o.done()
 }

@@ -1,11 +1,10 @@
 package policies
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,18 +23,34 @@ const (
 	// waits that many times as long as it took to read.
 	pollShare = 100
 
-	// settleTime is how long to wait after the first event, so that an editor's
-	// several writes are one reload.
+	// settleTime is how long nothing must have happened before the files are read, so
+	// that an editor's several writes are one reload.
 	settleTime = 50 * time.Millisecond
 
-	// settleShare keeps reading below a quarter of a processor when events never
-	// end: it waits that many times as long as it took to read.
+	// maxSettleTime is how long to wait for that. It bounds what files that never
+	// come to rest hold up.
+	maxSettleTime = time.Second
+
+	// settleShare keeps reading below half of a processor when events never end: between
+	// two times, that many times as long as a reading took must pass. Each is two readings.
 	settleShare = 3
+
+	// maxOpenReads bounds how often files that keep changing are read at the start: some
+	// seconds of a thousand files.
+	maxOpenReads = 20
 
 	// removalGrace is how long a file that was loaded may be missing before its
 	// policies are given up. Some tools delete a file and create it again, seconds
 	// later, and in between a deny must not be lifted.
 	removalGrace = 5 * time.Second
+
+	// mistakeGrace is how long files may have the same mistakes before that is told. A
+	// file that is written in place is empty, or half there, for a moment.
+	mistakeGrace = time.Second
+
+	// maxMistakeGrace is how long files may have mistakes at all, when they change all
+	// the time, and how long files may not come to rest before that is told.
+	maxMistakeGrace = 10 * time.Second
 
 	// maxLogged is how many mistakes of one reload are logged, a record each.
 	maxLogged = 20
@@ -49,7 +64,8 @@ type Store struct {
 	opts     Options
 	log      *slog.Logger
 	onChange func(*engine.Set)
-	grace    time.Duration
+	grace    time.Duration // removalGrace
+	patience time.Duration // mistakeGrace
 
 	live    atomic.Pointer[live]
 	changes chan struct{} // see Changes
@@ -62,8 +78,10 @@ type Store struct {
 
 	// What follows belongs to the goroutine that runs Run.
 
-	tried        string        // the hash of the files that were last looked at
+	tried        string        // the hash of the files that were last decided on
 	missingSince time.Time     // when a loaded file was first missing, zero: none is
+	wrong        wrongFiles    // files with mistakes that are not told yet
+	restless     time.Time     // since when the files do not come to rest, zero: they do
 	cost         time.Duration // of the last reading
 }
 
@@ -115,11 +133,17 @@ type Status struct {
 // time, after Current returns it; a nil onChange is no one to tell. The first set is
 // not announced.
 func Open(opts Options, log *slog.Logger, onChange func(*engine.Set)) (*Store, error) {
-	s := &Store{opts: opts, log: log, onChange: onChange, grace: removalGrace, changes: make(chan struct{}, 1)}
+	s := &Store{opts: opts, log: log, onChange: onChange, grace: removalGrace, patience: mistakeGrace, changes: make(chan struct{}, 1)}
 	start := time.Now()
 	snap := takeSnapshot(opts.Dirs)
 	s.cost = time.Since(start)
-	snap = snap.settled(opts.Dirs)
+	snap, ok := snap.settled(opts.Dirs)
+	for tries := 0; !ok && tries < maxOpenReads; tries++ {
+		snap, ok = snap.settled(opts.Dirs)
+	}
+	if !ok {
+		return nil, errors.New("cannot load the policies: their files change all the time; start when they have come to rest")
+	}
 	set, policies, errs := compileFiles(snap.files, opts, snap.errs)
 	if len(errs) > 0 {
 		return nil, errs.Err()
@@ -149,79 +173,6 @@ func (s *Store) SetObjects(objects []Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.objects.set(objects, s.opts.Limits)
-	s.assemble()
-}
-
-// Run follows the files until ctx is done; it then returns nil. It must run once
-// only.
-func (s *Store) Run(ctx context.Context) error {
-	w := newWatcher(s.opts.Dirs, s.log)
-	defer w.close()
-
-	// What changed between Open and the watch sends no event: look at once.
-	w.watch()
-	s.check()
-
-	poll := time.NewTimer(s.pollAfter())
-	defer poll.Stop()
-	var settle <-chan time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-w.events():
-			// What kind of event on which file says little: a volume's swap of links
-			// looks different on every file system. The contents decide.
-			if settle == nil {
-				settle = time.After(max(settleTime, settleShare*s.cost))
-			}
-			continue
-		case err := <-w.errors():
-			s.log.Warn("the watch of the policy directories lost events, reading them", "error", err)
-		case <-settle:
-		case <-poll.C:
-		}
-		settle = nil
-		w.watch()
-		s.check()
-		poll.Reset(s.pollAfter())
-	}
-}
-
-// pollAfter returns when to poll next.
-func (s *Store) pollAfter() time.Duration {
-	return max(min(pollInterval, s.grace), pollShare*s.cost)
-}
-
-// check reads the files, and makes what they hold live if it is new and good.
-func (s *Store) check() {
-	start := time.Now()
-	snap := takeSnapshot(s.opts.Dirs)
-	s.cost = time.Since(start)
-	if snap.hash == s.tried {
-		s.missingSince = time.Time{}
-		return
-	}
-	snap = snap.settled(s.opts.Dirs)
-	if s.waits(snap) {
-		return
-	}
-	s.tried = snap.hash
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.told()
-	if snap.hash == s.files.hash {
-		s.bad = false
-		s.recovered()
-		return
-	}
-	set, policies, errs := compileFiles(snap.files, s.opts, snap.errs)
-	if s.bad = len(errs) > 0; s.bad {
-		s.failed(errs)
-		return
-	}
-	s.files = files{snap, policies, set}
 	s.assemble()
 }
 
@@ -263,28 +214,6 @@ func (s *Store) assemble() {
 	}
 }
 
-// told says that the status may have changed.
-func (s *Store) told() {
-	select {
-	case s.changes <- struct{}{}:
-	default:
-	}
-}
-
-// waits reports whether a file of the live set is missing and may yet come back.
-func (s *Store) waits(snap snapshot) bool {
-	name, missing := snap.missing(s.Status().Files)
-	if !missing {
-		s.missingSince = time.Time{}
-		return false
-	}
-	if s.missingSince.IsZero() {
-		s.missingSince = time.Now()
-		s.log.Info("a policy file is gone; its policies stay a moment longer, in case it is being replaced", "file", name, "for", s.grace)
-	}
-	return time.Since(s.missingSince) < s.grace
-}
-
 // swap makes set live. What is wrong with the files stays told while they have mistakes.
 func (s *Store) swap(set *engine.Set, hash string, objects []ObjectStatus) {
 	next := &live{set: set, status: Status{
@@ -303,57 +232,4 @@ func (s *Store) swap(set *engine.Set, hash string, objects []ObjectStatus) {
 		}
 	}
 	s.live.Store(next)
-}
-
-// judged notes what became of the objects where that changes nothing of what is live.
-func (s *Store) judged(objects []ObjectStatus) {
-	next := *s.live.Load()
-	s.logObjects(next.status.Objects, objects)
-	next.status.Objects = objects
-	s.live.Store(&next)
-}
-
-// logObjects logs which objects are, and are not any more, accepted, and why.
-func (s *Store) logObjects(before, now []ObjectStatus) {
-	wrong := map[string]string{}
-	for _, o := range before {
-		wrong[o.Name] = o.Err.Error()
-	}
-	for _, o := range now {
-		if o.Err.Error() == wrong[o.Name] {
-			continue
-		}
-		if o.Accepted() {
-			s.log.Info("the policy object is accepted", "object", o.Name, "policies", o.Policies)
-			continue
-		}
-		for _, e := range o.Err[:min(len(o.Err), maxLogged)] {
-			s.log.Error("cannot accept the policy object", "object", o.Name, "reason", o.Reason, "at", e.Pos.String(), "error", e.Msg, "live", o.Policies)
-		}
-	}
-}
-
-// recovered notes that the files are again those that are live.
-func (s *Store) recovered() {
-	old := s.live.Load()
-	if old.status.Err == nil {
-		return
-	}
-	next := *old
-	next.status.Err, next.status.ErrTime = nil, time.Time{}
-	s.live.Store(&next)
-	s.log.Info("the policy files are again as loaded", "generation", next.status.Generation)
-}
-
-// failed notes what is wrong with the files; what was live stays. The log has it
-// before the status does, so that whoever sees a failure there finds its reasons.
-func (s *Store) failed(errs source.Errors) {
-	next := *s.live.Load()
-	for _, e := range errs[:min(len(errs), maxLogged)] {
-		s.log.Error("cannot reload policies, the last good ones stay", "at", e.Pos.String(), "error", e.Msg)
-	}
-	s.log.Error("policies not reloaded", "mistakes", len(errs), "generation", next.status.Generation)
-	next.status.Failures++
-	next.status.Err, next.status.ErrTime = slices.Clone(errs), time.Now()
-	s.live.Store(&next)
 }

@@ -37,12 +37,18 @@ type running struct {
 // start opens and runs a Store. A missing file's policies stay for grace.
 func start(t *testing.T, opts Options, grace time.Duration) *running {
 	t.Helper()
+	return startPatient(t, opts, grace, 10*time.Millisecond)
+}
+
+// startPatient is start where mistakes are told after patience.
+func startPatient(t *testing.T, opts Options, grace, patience time.Duration) *running {
+	t.Helper()
 	r := &running{t: t, changes: make(chan *engine.Set, 1000), logs: &logLines{}}
 	store, err := Open(opts, slog.New(slog.NewTextHandler(r.logs, nil)), func(set *engine.Set) { r.changes <- set })
 	if err != nil {
 		t.Fatal(err)
 	}
-	store.grace = grace
+	store.grace, store.patience = grace, patience
 	r.Store = store
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
@@ -371,8 +377,8 @@ func TestOpenReportsEverything(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	want := `cannot load the shipped policy "all-of-it": there is none of that name; known are batch-v1beta1, flowcontrol-v1beta3, policy-v1beta1
-cannot load the shipped policy "policy-v1beta": there is none of that name; did you mean "policy-v1beta1"?
+	want := `cannot load the shipped policies "all-of-it": there are none of that name; give kubernetes-1.N, the release of the servers, or a name that 'mvp library' lists
+cannot load the shipped policies "policy-v1beta": there are none of that name; did you mean "policy-v1beta1"?
 DIR/a.yaml:1:1: not YAML: did not find expected node content
   {
   ^

@@ -73,6 +73,32 @@ func showLines(errs source.Errors, sources ...[]File) {
 	}
 }
 
+// Show returns copies of mistakes that were found in the policies of opts, and in those of
+// files, with the lines at their places. It reads what opts names once more; a file that is
+// gone by now has no line.
+func Show(errs source.Errors, opts Options, files ...File) source.Errors {
+	found, _ := readAll(opts.Dirs)
+	return shown(errs, append(found, files...))
+}
+
+// Show returns copies of mistakes that were found in policies of the Store, with the
+// lines at their places.
+func (s *Store) Show(errs source.Errors) source.Errors {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return shown(errs, s.files.files)
+}
+
+func shown(errs source.Errors, files []File) source.Errors {
+	copies := make(source.Errors, len(errs))
+	for i, e := range errs {
+		copied := *e
+		copies[i] = &copied
+	}
+	showLines(copies, files)
+	return copies
+}
+
 // splitLines returns the lines of data without their newlines.
 func splitLines(data []byte) []string {
 	return strings.Split(string(bytes.TrimPrefix(data, utf8BOM)), "\n")

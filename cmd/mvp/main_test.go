@@ -105,6 +105,8 @@ func TestUsage(t *testing.T) {
 	f(`--policy-configmaps: cannot use "a": want NAMESPACE/SELECTOR`, "serve", "--upstream", "https://h:1", "--upstream-token-file", "x", "--policy-configmaps", "a")
 	f("no manifests: name files, folders, or - for standard input", "test-policy", "--library", "all")
 	f("no policies: give --policies DIR or --library NAME", "test-policy", "x.yaml")
+	f(`cannot print "xml": -o takes json`, "library", "-o", "xml")
+	f(`there are no shipped policies "policy-v1beta2"; did you mean "policy-v1beta1"?`, "library", "policy-v1beta2")
 	f(`cannot print "xml": -o takes table, wide, json, yaml`, "status", "-o", "xml")
 	f(`cannot use --admin "localhost": want HOST:PORT; mvp serve listens for administrators at 127.0.0.1:9090 by default`, "status", "--admin", "localhost")
 	f(`cannot use --admin "ftp://localhost:1": want HOST:PORT or http://HOST:PORT`, "status", "--admin", "ftp://localhost:1")

@@ -26,6 +26,10 @@ type policyReport struct {
 	// LastReload says what is wrong with the files as they are now; what is above
 	// stays live until they are right.
 	LastReload *failedReload `json:"lastReload,omitempty"`
+
+	// Warnings are paths in rules of live policies that mean no field, as far as the
+	// schemas of the versions are known now.
+	Warnings []mistake `json:"warnings,omitempty"`
 }
 
 type failedReload struct {

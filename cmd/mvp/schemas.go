@@ -42,6 +42,14 @@ type typed struct {
 
 func (t typed) TypeAt(path []string) convert.Type { return convert.Type(t.schema.TypeAt(path)) }
 
+// FieldsAt implements [convert.FieldNames].
+func (t typed) FieldsAt(path []string) (names []string, ok bool) {
+	if s, knows := t.schema.(convert.FieldNames); knows {
+		return s.FieldsAt(path)
+	}
+	return nil, false
+}
+
 // addCRD adds the versions of a CustomResourceDefinition. One that cannot be
 // read tells nothing, as an object that is applied to a server would not either.
 func addCRD(custom map[convert.Version]convert.Schema, object []byte) {

@@ -105,10 +105,10 @@ func newStack(cfg stackConfig) (*stack, error) {
 	}
 	s.admin = &http.Server{
 		Handler: s.proxy.Admin(proxy.AdminConfig{
-			Policies: func() any { return reportPolicies(store, s.proxy.PolicyCounts) },
+			Policies: func() any { return s.reportPolicies() },
 			Metrics:  promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 			Ready:    s.ready,
-			Notes:    func() []string { return notes(store.Status()) },
+			Notes:    func() []string { return append(notes(store.Status()), missingNotes(s.proxy.MissingFields())...) },
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(cfg.log.Handler(), slog.LevelDebug),
