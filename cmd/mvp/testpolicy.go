@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -13,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/engine/source"
 	"github.com/mixed-version-proxy/mvp/policies"
 	"github.com/mixed-version-proxy/mvp/policies/dryrun"
@@ -41,6 +37,19 @@ type testPolicyOptions struct {
 	run     string
 	update  bool
 	verbose bool
+
+	roundTrip bool
+	fuzz      int
+	seed      uint64
+	seeded    bool // seed is given
+
+	schemas    []string
+	kubeconfig string
+
+	coverage    bool
+	coverageMin float64
+
+	watch bool
 }
 
 var testPolicyOutputs = []string{"diff", "yaml", "json", "junit", "markdown"}
@@ -68,12 +77,20 @@ failed, 2 wrong arguments, 3 a policy does not compile.`,
 		Example: `  mvp test-policy --policies ./policies app.yaml
   helm template ./chart | mvp test-policy --library all -o yaml -
   mvp test-policy --library all --request 'GET /apis/batch/v1beta1/namespaces/web/cronjobs'
-  mvp test-policy --policies ./policies -v`,
-		RunE: func(cmd *cobra.Command, args []string) error { return testPolicy(std, &opts, args) },
+  mvp test-policy --policies ./policies -v
+  mvp test-policy --policies ./policies --resources crd.yaml --fuzz 1000`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.seeded = cmd.Flags().Changed("seed")
+			opts.coverage = opts.coverage || cmd.Flags().Changed("coverage-min")
+			if opts.watch {
+				return watchPolicies(cmd.Context(), std, &opts, args)
+			}
+			return testPolicy(std, &opts, args)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&opts.policies.Dirs, "policies", nil, "policy directory or file; may be repeated")
-	flags.StringSliceVar(&opts.policies.Library, "library", nil, "shipped policies to load, or all; see 'mvp library'")
+	flags.StringSliceVar(&opts.policies.Library, "library", nil, "shipped policies: kubernetes-1.N (what servers of that release do not serve), kubernetes-all, or a name of 'mvp library'")
 	flags.BoolVar(&opts.policies.Limits.Bodies.UnboundedJQ, "allow-unbounded-jq", false, "let jq programs loop, recurse and use regular expressions, as 'mvp serve' with this flag does")
 	flags.StringVar(&opts.request, "request", "", "request to run, such as 'PUT /apis/G/V/namespaces/N/R/NAME'; each document is the body of a POST, PUT or PATCH (default: the create of its kind)")
 	flags.StringArrayVar(&opts.headers, "header", nil, "header line of the request, 'NAME: VALUE'; may be repeated")
@@ -90,15 +107,27 @@ failed, 2 wrong arguments, 3 a policy does not compile.`,
 	flags.StringVar(&opts.run, "run", "", "run only the cases whose name matches the regular expression")
 	flags.BoolVar(&opts.update, "update", false, "write the golden parts of the cases anew")
 	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show cases that pass, too")
+	flags.BoolVar(&opts.roundTrip, "round-trip", false, "take the manifests, or the objects of the cases, through each conversion and back")
+	flags.IntVar(&opts.fuzz, "fuzz", 0, "take so many random objects of each version through each conversion and back")
+	flags.Uint64Var(&opts.seed, "seed", 0, "seed of the first random object (default: another one each time)")
+	flags.StringArrayVar(&opts.schemas, "schema", nil, "file with CustomResourceDefinitions or an OpenAPI document, or 'cluster', to check what servers are sent; may be repeated")
+	flags.StringVar(&opts.kubeconfig, "kubeconfig", "", "kubeconfig of --schema cluster (default: $KUBECONFIG, then ~/.kube/config)")
+	flags.BoolVar(&opts.coverage, "coverage", false, "say what of the policies no case reaches")
+	flags.Float64Var(&opts.coverageMin, "coverage-min", 0, "fail if less than so many percent are reached")
+	flags.BoolVar(&opts.watch, "watch", false, "run again whenever a policy, case or manifest changes")
 	return cmd
 }
 
+// testPolicy runs the command once.
 func testPolicy(std streams, opts *testPolicyOptions, args []string) error {
 	if !slices.Contains(testPolicyOutputs, opts.output) {
 		return usageError("cannot print %q: -o takes %s", opts.output, strings.Join(testPolicyOutputs, ", "))
 	}
 	if !slices.Contains(colorModes, opts.color) {
 		return usageError("cannot use --color %q: want %s", opts.color, strings.Join(colorModes, ", "))
+	}
+	if opts.roundTrip || opts.fuzz != 0 {
+		return testRoundTrips(std, opts, args)
 	}
 	cases, err := opts.caseFiles(args)
 	if err != nil {
@@ -149,202 +178,6 @@ func casesBelow(folders []string) ([]string, error) {
 		return nil, usageError("no manifests, and no cases (*.test.yaml, *_test.txtar) in %s: name files, folders, or - for standard input", strings.Join(folders, ", "))
 	}
 	return all, nil
-}
-
-// testManifests runs the policies on manifests, or on one request.
-func testManifests(std streams, opts *testPolicyOptions, args []string) error {
-	template, err := opts.check(args)
-	if err != nil {
-		return err
-	}
-	set, err := policies.Load(opts.policies)
-	if err != nil {
-		return &exitError{exitPolicies, policyErrors(err)}
-	}
-	input, err := readInput(std.in, template, args)
-	if err == nil && len(args) > 0 && input.count() == 0 {
-		err = fmt.Errorf("no manifests in %s", strings.Join(args, ", "))
-	}
-	if err != nil {
-		return err
-	}
-	run := dryrun.Options{Trace: opts.trace, Explain: opts.explain}
-	if opts.response != "" {
-		if run.Response, err = os.ReadFile(opts.response); err != nil {
-			return fmt.Errorf("cannot read the response: %w", err)
-		}
-	}
-	resources, err := readResources(opts.resources)
-	if err != nil {
-		return err
-	}
-	set = set.WithSchemas(offlineSchemas(append(resources, input.manifests...)))
-	run.Servers = opts.servers(set)
-	reports := input.run(set, template, run)
-	p := printer{out: std.out, err: std.err, color: useColor(std.out, opts.color), trace: opts.trace, explain: opts.explain}
-	if err := p.print(opts.output, reports); err != nil {
-		return err
-	}
-	if failed := failures(reports); failed > 0 {
-		what := "manifests"
-		if opts.request != "" {
-			what = "requests"
-		}
-		return fmt.Errorf("policies failed on %d of %d %s", failed, len(reports), what)
-	}
-	return nil
-}
-
-// check finds what is wrong with the arguments.
-func (opts *testPolicyOptions) check(args []string) (*dryrun.Template, error) {
-	switch {
-	case len(args) == 0 && opts.request == "":
-		return nil, usageError("no manifests: name files, folders, or - for standard input")
-	case len(opts.policies.Dirs) == 0 && len(opts.policies.Library) == 0:
-		return nil, usageError("no policies: give --policies DIR or --library NAME")
-	case opts.run != "" || opts.update:
-		return nil, usageError("--run and --update are for cases: leave the manifests out")
-	case len(opts.groups) > 0 && opts.user == "":
-		return nil, usageError("--group goes with --user")
-	}
-	template := &dryrun.Template{Header: http.Header{}}
-	if opts.user != "" {
-		template.User = &engine.User{Name: opts.user, Groups: opts.groups}
-	}
-	for _, line := range opts.headers {
-		name, value, ok := strings.Cut(line, ":")
-		if !ok {
-			return nil, usageError("cannot use --header %q: want 'NAME: VALUE'", line)
-		}
-		template.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
-	}
-	if opts.contentType != "" {
-		template.Header.Set("Content-Type", opts.contentType)
-	}
-	if opts.request == "" {
-		return template, nil
-	}
-	if err := template.ParseLine(opts.request); err != nil {
-		return nil, usageError("cannot use --request %q: %w", opts.request, err)
-	}
-	switch {
-	case template.HasBody() && len(args) == 0:
-		return nil, usageError("cannot run %q without a body: name a file, or - for standard input", opts.request)
-	case !template.HasBody() && len(args) > 0:
-		return nil, usageError("cannot run %q on manifests: it has no body; --response FILE is what a server answers", opts.request)
-	}
-	return template, nil
-}
-
-// servers are those that --served describes; nil without it.
-func (opts *testPolicyOptions) servers(set *engine.Set) []dryrun.Server {
-	if len(opts.served) == 0 {
-		return nil
-	}
-	unconverted := dryrun.Unconverted(set)
-	return []dryrun.Server{{Name: "server", Serves: func(group, version, resource string) bool {
-		groupVersion := strings.TrimPrefix(group+"/"+version, "/")
-		return unconverted(group, version, resource) || slices.Contains(opts.served, groupVersion) ||
-			slices.Contains(opts.served, groupVersion+" "+resource)
-	}}}
-}
-
-// input is what the requests are made of.
-type input struct {
-	manifests []dryrun.Manifest // whole objects
-	patches   []dryrun.Document
-}
-
-func (in *input) count() int { return len(in.manifests) + len(in.patches) }
-
-// readInput reads all arguments; its error has all that is wrong.
-func readInput(stdin io.Reader, template *dryrun.Template, args []string) (*input, error) {
-	in := &input{}
-	var errs []error
-	for _, arg := range args {
-		errs = append(errs, in.read(stdin, template, arg))
-	}
-	return in, errors.Join(errs...)
-}
-
-func (in *input) read(stdin io.Reader, template *dryrun.Template, arg string) error {
-	var manifests []dryrun.Manifest
-	var err error
-	switch {
-	case template.IsPatch():
-		return in.readPatches(stdin, arg)
-	case arg == "-":
-		manifests, err = dryrun.Read(stdin, "stdin")
-	default:
-		manifests, err = dryrun.ReadPath(arg)
-	}
-	in.manifests = append(in.manifests, manifests...)
-	return err
-}
-
-func (in *input) readPatches(stdin io.Reader, arg string) error {
-	name := "stdin"
-	if arg != "-" {
-		data, err := os.ReadFile(arg)
-		if err != nil {
-			return fmt.Errorf("cannot read the patch: %w", err)
-		}
-		stdin, name = bytes.NewReader(data), arg
-	}
-	patches, err := dryrun.ReadDocuments(stdin, name)
-	in.patches = append(in.patches, patches...)
-	return err
-}
-
-// readResources reads the manifests of --resources.
-func readResources(names []string) ([]dryrun.Manifest, error) {
-	var all []dryrun.Manifest
-	var errs []error
-	for _, name := range names {
-		manifests, err := dryrun.ReadPath(name)
-		all, errs = append(all, manifests...), append(errs, err)
-	}
-	return all, errors.Join(errs...)
-}
-
-// report is what became of one request.
-type report struct {
-	name string // what messages call it
-	*dryrun.Result
-}
-
-// run runs each request that in makes of template.
-func (in *input) run(set *engine.Set, template *dryrun.Template, opts dryrun.Options) []report {
-	line := template.Method + " " + template.Target
-	var reports []report
-	add := func(name string, request dryrun.Request) {
-		reports = append(reports, report{name, dryrun.Run(set, request, opts)})
-	}
-	for i := range in.manifests {
-		m := &in.manifests[i]
-		if template.Target == "" {
-			add(m.String(), template.Create(set, m))
-		} else {
-			add(m.String(), template.Request(m.JSON))
-		}
-	}
-	for _, patch := range in.patches {
-		add(patch.Source+": "+line, template.Request(patch.JSON))
-	}
-	if in.count() == 0 {
-		add(line, template.Request(nil))
-	}
-	return reports
-}
-
-func failures(reports []report) int {
-	failed := 0
-	for _, r := range reports {
-		if !r.OK() {
-			failed++
-		}
-	}
-	return failed
 }
 
 // compileRun reads --run.

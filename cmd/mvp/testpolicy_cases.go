@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mixed-version-proxy/mvp/engine/source"
+	"github.com/mixed-version-proxy/mvp/policies/dryrun/coverage"
 	"github.com/mixed-version-proxy/mvp/policies/dryrun/policytest"
 )
 
@@ -24,6 +25,16 @@ func testCases(std streams, opts *testPolicyOptions, files []string) error {
 		return err
 	}
 	run := policytest.Options{Update: opts.update, Schemas: offlineSchemas, Limits: opts.policies.Limits}
+	if opts.coverage {
+		run.Coverage = &coverage.Coverage{}
+	}
+	if len(opts.schemas) > 0 {
+		kinds, err := opts.kinds(nil)
+		if err != nil {
+			return err
+		}
+		run.Schema = opts.schema(kinds)
+	}
 	var folders []*caseFolder
 	var errs []error
 	for _, file := range files {
@@ -42,10 +53,13 @@ func testCases(std streams, opts *testPolicyOptions, files []string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := printCases(std, opts, folders); err != nil {
+	if err := printCases(std, opts, folders, run.Coverage); err != nil {
 		return err
 	}
-	return casesError(folders)
+	if err := casesError(folders); err != nil {
+		return err
+	}
+	return opts.coverageError(run.Coverage)
 }
 
 // caseFolder is what became of the cases in one folder.
@@ -104,14 +118,25 @@ func casesError(folders []*caseFolder) error {
 	return nil
 }
 
-func printCases(std streams, opts *testPolicyOptions, folders []*caseFolder) error {
+// printCases prints the cases, and what they cover if that is asked for.
+func printCases(std streams, opts *testPolicyOptions, folders []*caseFolder, covered *coverage.Coverage) error {
 	switch opts.output {
 	case "json":
-		return printCasesJSON(std, folders)
+		if err := printCasesJSON(std, folders); err != nil || covered == nil {
+			return err
+		}
+		return printCoverageJSON(std.out, covered)
 	case "junit":
-		return printJUnit(std.out, suiteOfCases(folders))
+		suite := suiteOfCases(folders)
+		if covered != nil {
+			suite.add(coverageCase(covered), errorText(opts.coverageError(covered)))
+		}
+		return printJUnit(std.out, suite)
 	case "markdown":
 		printCasesMarkdown(std, folders)
+		if covered != nil {
+			printCoverageMarkdown(std.out, covered)
+		}
 		return nil
 	}
 	color := useColor(std.out, opts.color)
@@ -120,6 +145,9 @@ func printCases(std streams, opts *testPolicyOptions, folders []*caseFolder) err
 			printCase(std, &f.outcomes[i], opts.verbose, color)
 		}
 		printFolder(std, f)
+	}
+	if covered != nil {
+		printCoverage(std.out, covered)
 	}
 	return nil
 }

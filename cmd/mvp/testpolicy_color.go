@@ -21,8 +21,12 @@ func useColor(w io.Writer, mode string) bool {
 	if mode != colorAuto {
 		return mode == colorAlways
 	}
+	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+	if !ok {
 		return false
 	}
 	info, err := file.Stat()

@@ -60,9 +60,21 @@ func suiteOf(reports []report) *junitSuite {
 	suite := &junitSuite{Name: "mvp test-policy", Time: seconds(0)}
 	for _, r := range reports {
 		out := r.Verdict() + "\n" + strings.Join(r.Notes(), "\n")
-		suite.add(junitCase{Class: "mvp.test-policy", Name: r.name, Time: seconds(0), Out: strings.TrimSpace(out)}, errorText(r.Err))
+		suite.add(junitCase{Class: "mvp.test-policy", Name: r.name, Time: seconds(0), Out: strings.TrimSpace(out)}, failureText(r))
 	}
 	return suite
+}
+
+// failureText is why r is no success; "" when it is one.
+func failureText(r report) string {
+	lines := []string{}
+	if r.Err != nil {
+		lines = append(lines, r.Err.Error())
+	}
+	for _, v := range r.Violations {
+		lines = append(lines, v.String())
+	}
+	return strings.Join(lines, "\n")
 }
 
 func errorText(err error) string {

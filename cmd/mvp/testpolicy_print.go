@@ -78,7 +78,10 @@ func (p *printer) diff(r report) error {
 func resultNotes(r report) []string {
 	all := r.Notes()
 	if len(all) > 0 && r.Back != nil && r.Request.Verb == "create" {
-		return all[1:]
+		all = all[1:]
+	}
+	for _, v := range r.Violations {
+		all = append(all, fmt.Sprintf("does not fit the schema of %s: %v", r.Conversion.To.APIVersion(), v))
 	}
 	return all
 }
@@ -203,6 +206,7 @@ type resultJSON struct {
 	Warnings  []string             `json:"warnings,omitempty"`
 	Audited   []engine.Audit       `json:"audited,omitempty"`
 	Ignored   []string             `json:"passedOver,omitempty"`
+	Violation []dryrun.Violation   `json:"violations,omitempty"` // of the schema
 	Lossless  *bool                `json:"lossless,omitempty"`
 	Sent      json.RawMessage      `json:"sent,omitempty"`
 	Back      json.RawMessage      `json:"back,omitempty"`
@@ -217,6 +221,7 @@ func (p *printer) json(r report) error {
 	line := resultJSON{
 		Source: r.name, Request: r.Request.String(), Result: r.Outcome, Code: r.Code, Policies: r.Policies,
 		Warnings: r.Warnings, Audited: r.Audited, Untouched: !r.Touched(), Trace: r.Changes, Explained: r.Explained,
+		Violation: r.Violations,
 	}
 	for _, failed := range r.Ignored {
 		line.Ignored = append(line.Ignored, failed.Policy)

@@ -13,6 +13,7 @@ import (
 // convert makes the request that a server gets, and the answer that the client
 // gets.
 func (r *run) convert() error {
+	r.Links = r.links()
 	target, err := r.Conversion.Target(&r.Request)
 	if err != nil {
 		return err
@@ -32,13 +33,19 @@ func (r *run) convert() error {
 		return nil
 	}
 	r.Preserves = r.Request.Verb == "update" && r.Conversion.Preserves()
-	if r.Back, err = r.Conversion.Object(nil, sent, convert.ToClient, r.vars()); err != nil {
+	if err := r.validate(); err != nil {
+		return err
+	}
+	unheard := &convert.Vars{Request: r.Request.Vars()} // nobody has asked for it
+	if r.Back, err = r.Conversion.Object(nil, sent, convert.ToClient, unheard); err != nil {
 		return fmt.Errorf("on the way back: %w", err)
 	}
 	return nil
 }
 
-func (r *run) vars() *convert.Vars { return &convert.Vars{Request: r.Request.Vars()} }
+func (r *run) vars() *convert.Vars {
+	return &convert.Vars{Request: r.Request.Vars(), Acted: r.opts.Acted}
+}
 
 // toServer converts the request's body.
 func (r *run) toServer() ([]byte, error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/engine/convert"
+	"github.com/mixed-version-proxy/mvp/policies/dryrun/kindschema"
 )
 
 // Request is a request as a client would send it.
@@ -43,115 +44,17 @@ type Options struct {
 	// Status, the events of a watch. Nil: none.
 	Response []byte
 
-	// Trace fills in Result.Changes, Explain Result.Explained.
-	Trace, Explain bool
-}
+	// Trace fills in Result.Changes, Explain Result.Explained, Evaluate
+	// Result.Evaluated.
+	Trace, Explain, Evaluate bool
 
-// Outcome is what becomes of a request.
-type Outcome string
+	// Schema fills in Result.Violations: it returns the schema of a version, nil where
+	// none is known. Nil: nothing is checked.
+	Schema func(convert.Version) *kindschema.Schema
 
-// The outcomes.
-const (
-	Converted Outcome = "converted" // it is sent to a server in another version
-	Passed    Outcome = "passed"    // it is sent to a server as it is
-	Denied    Outcome = "denied"    // a policy refuses it
-	Refused   Outcome = "refused"   // it is at fault, or no server may be asked; none is
-	Failed    Outcome = "failed"    // a policy fails on it, or on the answer
-)
-
-// Outcomes are all outcomes.
-var Outcomes = []Outcome{Converted, Passed, Denied, Refused, Failed}
-
-// Result is what the policies do to one request. It is for reading, by any number
-// of goroutines.
-type Result struct {
-	// Request is what was asked for; without IsResource and Verb when it could not
-	// be read.
-	Request engine.Request
-
-	Outcome Outcome
-
-	// Code is the HTTP status that the client gets from the proxy itself; 0 where a
-	// server answers.
-	Code int
-
-	// Err is why a request was refused or failed, with its place where there is one.
-	Err error
-
-	// Policies are those that act, in their order.
-	Policies []string
-
-	// Denied is the refusal by a policy, nil for none.
-	Denied *engine.Denial
-
-	// Warnings are those of policies.
-	Warnings []string
-
-	// Audited is what policies in audit mode would do.
-	Audited []engine.Audit
-
-	// Ignored are the policies that failed and were passed over, since that is what
-	// they say.
-	Ignored []engine.Ignored
-
-	// Conversion is the one that is made, nil for none.
-	Conversion *engine.Conversion
-
-	// Target is the request's target as it is sent to a server; "" when it is not.
-	Target string
-
-	// Body is the request's body in JSON, Sent that of the request to the server;
-	// nil where there is none.
-	Body, Sent []byte
-
-	// Back is what the client of a converted create or update would be answered if
-	// the server stored just Sent; nil for other requests.
-	Back []byte
-
-	// Response is the server's answer in JSON, Answer what the client gets of it;
-	// nil without a response.
-	Response, Answer []byte
-
-	// NeedsObject says that what is sent can be told only together with the object
-	// that the server has: a patch through a jq program or across a rule's edge.
-	NeedsObject bool
-
-	// Preserves says that an update keeps fields that the server has and the
-	// client's version does not.
-	Preserves bool
-
-	// Upstreams are the servers that may answer, the best first.
-	Upstreams []Ranked
-
-	// Changes are what each policy changed: see Options.Trace.
-	Changes []Change
-
-	// Explained says of every policy what it makes of the request: see
-	// Options.Explain.
-	Explained []engine.Explanation
-}
-
-// Touched reports whether a policy says anything about the request.
-func (r *Result) Touched() bool {
-	return len(r.Policies) > 0 || len(r.Audited)+len(r.Ignored) > 0 || r.Err != nil
-}
-
-// OK reports whether the policies did what they should: the request is not at
-// fault and no policy failed. A denial is what its policy wants.
-func (r *Result) OK() bool { return r.Err == nil }
-
-// Lossless reports whether the client would be answered what it sent.
-func (r *Result) Lossless() bool { return r.Back != nil && Equal(r.Body, r.Back) }
-
-// Message is what a client that no server answers is told; "" when one does.
-func (r *Result) Message() string {
-	switch {
-	case r.Denied != nil:
-		return r.Denied.Message
-	case r.Err != nil:
-		return r.Err.Error()
-	}
-	return ""
+	// Acted is told which parts of conversions take part in Sent and Answer; nil for
+	// nobody.
+	Acted convert.Acted
 }
 
 // Run runs the policies of set on request, the same way as a proxy does.
@@ -160,6 +63,7 @@ func Run(set *engine.Set, request Request, opts Options) *Result {
 	if err := r.exchange(); err != nil {
 		r.fail(err)
 	}
+	r.audit()
 	return &r.Result
 }
 
@@ -204,7 +108,7 @@ func (r *run) exchange() error {
 // attempt is the way of the request from its head to its answer, without the
 // policies that were passed over: at most as often as there are policies.
 func (r *run) attempt() error {
-	r.Changes, r.Upstreams, r.NeedsObject = nil, nil, false
+	r.Changes, r.Violations, r.Upstreams, r.NeedsObject = nil, nil, nil, false
 	if err := r.decide(); err != nil || r.Denied != nil {
 		return err
 	}
@@ -227,9 +131,13 @@ func (r *run) decide() error {
 		Without: r.passed.Policies(),
 		Cluster: clusterOf(r.servers),
 		Served:  func(group, version, resource string) bool { return served(r.servers, group, version, resource) },
+		Known:   func(group, version, resource string) bool { return known(r.servers, group, version, resource) },
 	}
 	if r.opts.Explain {
 		r.Explained = r.set.Explain(&input)
+	}
+	if r.opts.Evaluate {
+		r.Evaluated = r.set.Evaluated(&input, r.views())
 	}
 	decision, err := r.set.Decide(&input)
 	if err != nil {

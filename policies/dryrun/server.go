@@ -78,6 +78,11 @@ func served(servers []Server, group, version, resource string) bool {
 	return slices.ContainsFunc(servers, func(s Server) bool { return !s.Down && s.Serves(group, version, resource) })
 }
 
+// known reports whether one of servers has the resource, healthy or not.
+func known(servers []Server, group, version, resource string) bool {
+	return slices.ContainsFunc(servers, func(s Server) bool { return s.Serves(group, version, resource) })
+}
+
 // clusterOf is what the servers that take requests are together.
 func clusterOf(servers []Server) engine.Cluster {
 	var versions []engine.Version
@@ -139,6 +144,17 @@ func (r *run) wants(s *Server) bool {
 		return s.Serves(r.Conversion.To.Group, r.Conversion.To.Version, r.Conversion.To.Resource)
 	}
 	return s.Serves(r.Request.Group, r.Request.Version, r.Request.Resource)
+}
+
+// views are what routes see of the servers that are up.
+func (r *run) views() []*engine.Upstream {
+	var views []*engine.Upstream
+	for i := range r.servers {
+		if !r.servers[i].Down {
+			views = append(views, viewOf(&r.servers[i]))
+		}
+	}
+	return views
 }
 
 // viewOf is what a route sees of s.

@@ -48,9 +48,15 @@ func (c PathChange) String() string {
 }
 
 // trace notes what each policy of the conversion changes on the way from before to
-// after, one conversion after the other. convertBy is what makes one of them.
+// after.
 func (r *run) trace(before, after []byte, dir convert.Direction, convertBy func(*engine.Conversion, []byte) ([]byte, error)) {
-	links := r.links()
+	r.Changes = append(r.Changes, r.traced(before, after, dir, convertBy)...)
+}
+
+// traced are the changes from before to after, one conversion after the other. convertBy
+// is what makes one of them.
+func (r *run) traced(before, after []byte, dir convert.Direction, convertBy func(*engine.Conversion, []byte) ([]byte, error)) []Change {
+	links := slices.Clone(r.Links)
 	if dir == convert.ToClient {
 		slices.Reverse(links)
 	}
@@ -67,6 +73,7 @@ func (r *run) trace(before, after []byte, dir convert.Direction, convertBy func(
 		links, bodies = []*engine.Conversion{r.Conversion}, [][]byte{before, after}
 	}
 	secret := r.Request.IsResource && r.Request.Resource == "secrets"
+	var changes []Change
 	for i, c := range links {
 		change := Change{Policy: c.Policy, From: c.From.APIVersion(), To: c.To.APIVersion()}
 		moved := c.FieldPath
@@ -74,8 +81,9 @@ func (r *run) trace(before, after []byte, dir convert.Direction, convertBy func(
 			change.From, change.To, moved = change.To, change.From, c.ClientFieldPath
 		}
 		change.Paths = compare(leavesOf(bodies[i], secret), leavesOf(bodies[i+1], secret), moved)
-		r.Changes = append(r.Changes, change)
+		changes = append(changes, change)
 	}
+	return changes
 }
 
 // links are the conversions that the one of the request is a chain of.
@@ -96,6 +104,12 @@ func (r *run) links() []*engine.Conversion {
 		from = to
 	}
 	return links
+}
+
+// Diff says in what the JSON document after differs from before, in the order of the
+// paths before.
+func Diff(before, after []byte) []PathChange {
+	return compare(leavesOf(before, false), leavesOf(after, false), func(path string) string { return path })
 }
 
 // leaf is a value with no values in it.

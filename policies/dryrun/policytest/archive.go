@@ -48,6 +48,7 @@ func loadArchive(name string, data []byte) ([]*Case, error) {
 	source := &a.c.policies
 	if len(source.files) == 0 && len(source.library) == 0 {
 		source.dirs = []string{filepath.Dir(name)}
+		a.c.reads = source.dirs
 	}
 	if len(a.c.wants) == 0 {
 		errs = append(errs, fmt.Errorf("it expects nothing: add -- %s --, -- %s -- or -- %s --, and fill it in with --update", wantSummary, wantSent, wantAnswer))

@@ -22,6 +22,7 @@ type expectSpec struct {
 	Message  string         `json:"message"`  // is in what the client is told
 	Policies []string       `json:"policies"` // those that act, in order
 	Warnings []string       `json:"warnings"` // all of policies
+	Audited  []string       `json:"audited"`  // all that policies in audit mode would do, and the paths that they would change
 	Upstream string         `json:"upstream"` // the one server that policies like best
 	Target   string         `json:"target"`   // of the request to the server
 
@@ -69,7 +70,7 @@ func (l *yamlLoader) wants(e *expectSpec) ([]want, error) {
 
 // isZero reports whether e has nothing for wantFields.
 func (e *expectSpec) isZero() bool {
-	return e.Result == "" && e.Code == 0 && e.Message == "" && e.Policies == nil && e.Warnings == nil && e.Upstream == "" && e.Target == ""
+	return e.Result == "" && e.Code == 0 && e.Message == "" && e.Policies == nil && e.Warnings == nil && e.Audited == nil && e.Upstream == "" && e.Target == ""
 }
 
 // wantFields are the expectations that are a word or a list.
@@ -89,6 +90,7 @@ func (w wantFields) check(results []*dryrun.Result) (string, error) {
 	differs(e.Code != 0, "code", r.Code, e.Code)
 	differs(e.Policies != nil, "policies", quoted(r.Policies), quoted(e.Policies))
 	differs(e.Warnings != nil, "warnings", quoted(r.Warnings), quoted(e.Warnings))
+	differs(e.Audited != nil, "audited", quoted(r.Effects), quoted(e.Audited))
 	differs(e.Upstream != "", "upstream", strings.Join(r.Best(), ", "), e.Upstream)
 	differs(e.Target != "", "target", r.Target, e.Target)
 	if !strings.Contains(r.Message(), e.Message) {

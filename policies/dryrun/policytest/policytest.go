@@ -6,6 +6,7 @@
 package policytest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,8 @@ import (
 	"github.com/mixed-version-proxy/mvp/engine/convert"
 	"github.com/mixed-version-proxy/mvp/policies"
 	"github.com/mixed-version-proxy/mvp/policies/dryrun"
+	"github.com/mixed-version-proxy/mvp/policies/dryrun/coverage"
+	"github.com/mixed-version-proxy/mvp/policies/dryrun/kindschema"
 )
 
 // The ends of the names of files with cases.
@@ -52,6 +55,7 @@ type Case struct {
 	bodies    []dryrun.Document // of the requests; nil: one without a body
 	response  []byte
 	wants     []want
+	reads     []string // beside its own file
 }
 
 // want is one thing that is expected of the results.
@@ -85,6 +89,12 @@ type Options struct {
 	// none.
 	Schemas func(manifests []dryrun.Manifest) func(convert.Version) convert.Schema
 
+	// Schema is what results are checked against; nil: nothing is.
+	Schema func(convert.Version) *kindschema.Schema
+
+	// Coverage notes what the cases reach; nil for nobody.
+	Coverage *coverage.Coverage
+
 	// Limits bound what evaluating a policy may cost.
 	Limits engine.Limits
 }
@@ -110,6 +120,44 @@ type Outcome struct {
 // Passed reports whether all is as it is expected.
 func (o *Outcome) Passed() bool { return o.Err == nil && len(o.Problems) == 0 }
 
+// Set loads the policies of c. They know the types of fields that opts and the objects of
+// c tell; a rule about a field that there is not is a mistake.
+func (c *Case) Set(opts Options) (*engine.Set, error) {
+	from := policies.Options{Dirs: c.policies.dirs, Library: c.policies.library, Limits: opts.Limits}
+	set, err := policies.LoadFiles(c.policies.files, from)
+	if err != nil || opts.Schemas == nil {
+		return set, err
+	}
+	manifests, err := c.manifests()
+	if err != nil {
+		return nil, err
+	}
+	schemas := opts.Schemas(append(slices.Clone(c.resources), manifests...))
+	if errs := set.MissingFields(schemas); len(errs) > 0 {
+		return nil, policies.Show(errs, from, c.policies.files...)
+	}
+	return set.WithSchemas(schemas), nil
+}
+
+// Objects are the whole objects in c: of its requests, and of the server's answer.
+func (c *Case) Objects() ([]dryrun.Manifest, error) {
+	manifests, err := c.manifests()
+	if err != nil || c.response == nil {
+		return manifests, err
+	}
+	answered, err := dryrun.Read(bytes.NewReader(c.response), c.Name+": the response")
+	if err != nil {
+		return manifests, nil //nolint:nilerr // the events of a watch, or a Status: no objects
+	}
+	return append(manifests, answered...), nil
+}
+
+// Resources are the manifests that tell the types of fields.
+func (c *Case) Resources() []dryrun.Manifest { return c.resources }
+
+// Reads are the files and folders that c reads beside its own.
+func (c *Case) Reads() []string { return c.reads }
+
 // Run runs one case.
 func (c *Case) Run(opts Options) Outcome {
 	start := time.Now()
@@ -120,13 +168,18 @@ func (c *Case) Run(opts Options) Outcome {
 }
 
 func (c *Case) run(opts Options, o *Outcome) error {
-	set, err := policies.LoadFiles(c.policies.files, policies.Options{Dirs: c.policies.dirs, Library: c.policies.library, Limits: opts.Limits})
+	set, err := c.Set(opts)
 	if err != nil {
 		return err
 	}
 	results, err := c.results(set, opts)
 	if err != nil {
 		return err
+	}
+	for _, r := range results {
+		for _, v := range r.Violations {
+			o.Problems = append(o.Problems, fmt.Sprintf("what the server is sent does not fit its schema: %v", v))
+		}
 	}
 	for _, w := range c.wants {
 		if g, ok := w.(golden); ok && opts.Update {
@@ -154,14 +207,15 @@ func (c *Case) results(set *engine.Set, opts Options) ([]*dryrun.Result, error) 
 	if err != nil {
 		return nil, err
 	}
-	if opts.Schemas != nil {
-		set = set.WithSchemas(opts.Schemas(append(slices.Clone(c.resources), manifests...)))
-	}
 	servers, err := serversOf(set, c.servers)
 	if err != nil {
 		return nil, err
 	}
-	run := dryrun.Options{Servers: servers, Response: c.response}
+	run := dryrun.Options{Servers: servers, Response: c.response, Schema: opts.Schema}
+	note := func([]*dryrun.Result) {}
+	if opts.Coverage != nil {
+		note = opts.Coverage.Watch(set, c.texts(), &run)
+	}
 	var results []*dryrun.Result
 	switch {
 	case c.template.Target == "":
@@ -175,10 +229,23 @@ func (c *Case) results(set *engine.Set, opts Options) ([]*dryrun.Result, error) 
 			results = append(results, dryrun.Run(set, c.template.Request(body.JSON), run))
 		}
 	}
+	note(results)
 	if len(results) == 0 {
 		return nil, errors.New("the case has no request: give it an object, or a request line")
 	}
 	return results, nil
+}
+
+// texts are the policy files that stand in an archive.
+func (c *Case) texts() coverage.Texts {
+	if len(c.policies.files) == 0 {
+		return coverage.Texts{}
+	}
+	files := map[string]string{}
+	for _, file := range c.policies.files {
+		files[file.Name] = string(file.Data)
+	}
+	return coverage.Texts{Archive: c.File, Files: files}
 }
 
 // manifests are the bodies of c that are whole objects.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 
@@ -76,6 +77,7 @@ func loadYAML(name string, data []byte) ([]*Case, error) {
 type yamlLoader struct {
 	file, dir string
 	spec      *testSpec
+	reads     []string // files and folders that all cases read
 }
 
 func (l *yamlLoader) load() ([]*Case, error) {
@@ -88,7 +90,9 @@ func (l *yamlLoader) load() ([]*Case, error) {
 	}
 	var resources []dryrun.Manifest
 	var errs []error
+	l.reads = slices.Clone(policies.dirs)
 	for _, name := range l.spec.Resources {
+		l.reads = append(l.reads, l.path(name))
 		manifests, err := dryrun.ReadPath(l.path(name))
 		resources, errs = append(resources, manifests...), append(errs, err)
 	}
@@ -100,7 +104,7 @@ func (l *yamlLoader) load() ([]*Case, error) {
 	var cases []*Case
 	for i := range l.spec.Cases {
 		spec := &l.spec.Cases[i]
-		c := &Case{File: l.file, Name: set + "/" + spec.Name, policies: policies, resources: resources, servers: l.spec.Servers}
+		c := &Case{File: l.file, Name: set + "/" + spec.Name, policies: policies, resources: resources, servers: l.spec.Servers, reads: l.reads}
 		err := l.fill(c, spec)
 		if err == nil && seen[spec.Name] {
 			err = errors.New("another case has the same name")
@@ -146,6 +150,11 @@ func (l *yamlLoader) fill(c *Case, spec *caseSpec) error {
 	}
 	if c.response, err = l.content("response", spec.Response, "responseFile", spec.ResponseFile); err != nil {
 		return err
+	}
+	for _, name := range []string{spec.Manifest, spec.ResponseFile} {
+		if name != "" {
+			c.reads = append(slices.Clip(c.reads), l.path(name))
+		}
 	}
 	c.wants, err = l.wants(spec.Expect)
 	return err
