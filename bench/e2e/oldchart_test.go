@@ -24,6 +24,7 @@ const (
 // TestOldChart has clients of Kubernetes 1.20 bring what was written for it onto a server
 // that has none of those versions any more.
 func TestOldChart(t *testing.T) {
+	t.Parallel()
 	l := startLabWith(t, controlplane.Config{Versions: []string{newVersion}})
 	m := l.serve(t, nil, library)
 	t.Run("helm", func(t *testing.T) { testOldChart(t, m) })

@@ -17,6 +17,7 @@ import (
 // versions that the server does not have any more. It sees every state that was written,
 // and its informers list once.
 func TestOldClient(t *testing.T) {
+	t.Parallel()
 	l := startLabWith(t, controlplane.Config{Versions: []string{newVersion}})
 	bin := filepath.Join(t.TempDir(), "client2020")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".")

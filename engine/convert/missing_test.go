@@ -71,7 +71,8 @@ func TestMissingFieldsBesideProgram(t *testing.T) {
 	c := mustCompile(t, Spec{
 		From: Version{"a.io", "v1", "things", "Thing"}, To: Version{"a.io", "v2", "things", "Thing"},
 		Rules: []Rule{
-			{Action: Rename, Path: "spec.old", TargetPath: "spec.tmp"}, {Action: EnsureFieldExistence, Path: "spec.tmp2", HasDefault: true},
+			{Action: Rename, Path: "spec.old", TargetPath: "spec.tmp"},
+			{Action: EnsureFieldExistence, Path: "spec.tmp2", HasDefault: true},
 			{Action: Remove, Path: "spec.none"},
 		},
 		Preserve: []Preserved{{Path: "spec.gone", Pos: source.Pos{File: "p", Line: 1, Col: 1}}},

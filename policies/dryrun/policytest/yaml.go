@@ -1,6 +1,7 @@
 package policytest
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/mixed-version-proxy/mvp/policies/dryrun"
@@ -58,7 +60,25 @@ type caseSpec struct {
 	Expect *expectSpec `json:"expect"`
 }
 
+// countDocuments returns how many documents of data say anything.
+func countDocuments(data []byte) int {
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for n := 0; ; {
+		document, err := reader.Read()
+		if err != nil {
+			return n
+		}
+		var content any
+		if err := yaml.Unmarshal(document, &content); err != nil || content != nil {
+			n++
+		}
+	}
+}
+
 func loadYAML(name string, data []byte) ([]*Case, error) {
+	if n := countDocuments(data); n > 1 {
+		return nil, fmt.Errorf("it has %d documents, and only one would be run: put the cases into one list, or into files of their own", n)
+	}
 	var spec testSpec
 	if err := yaml.UnmarshalStrict(data, &spec); err != nil {
 		return nil, err
