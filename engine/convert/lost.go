@@ -41,7 +41,7 @@ func (c *Converter) Lost(src []byte) []Lost {
 func (c *Converter) lostPaths() []path {
 	var paths []path
 	for i, s := range c.steps {
-		if s.action == Remove {
+		if s.action == Remove && !c.leavesBehind(i) {
 			paths = append(paths, c.clientPath(i, s.from))
 		}
 	}
@@ -54,6 +54,21 @@ func (c *Converter) lostPaths() []path {
 		}
 	}
 	return paths
+}
+
+// leavesBehind reports whether the rule i removes what is left of an object after earlier
+// rules have taken its fields elsewhere. What else a client has there its own version's
+// schema tells.
+func (c *Converter) leavesBehind(i int) bool {
+	gone := c.clientPath(i, c.steps[i].from)
+	for j, s := range c.steps[:i] {
+		if s.action == Rename || s.action == Move {
+			if taken := c.clientPath(j, s.from); len(taken) > len(gone) && taken.hasPrefix(gone) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // appendLost appends the fields at p below r, whose own path is at.

@@ -44,6 +44,12 @@ func TestLost(t *testing.T) {
 	f(removes, `{"first":1,"list":[{"gone":null,"x":1},{"gone":7},8],"a.b":"c"}`,
 		`[{spec.first false} {spec.list[0].gone true} {spec.list[1].gone false} {spec["a.b"] false}]`)
 	f(removes, `{"list":{"gone":1},"third":1}`, `[]`)
+	emptied := jqSpec("", "")
+	emptied.Rules = []Rule{
+		{Action: Move, Path: "spec.in.x", TargetPath: "spec.x"},
+		{Action: Remove, Path: "spec.in"},
+	}
+	f(emptied, `{"in":{"x":1}}`, `[]`)
 	f(program, `{"gone":{},"a b":{"x":1},"list":[{"gone":1}],"moved":1,"some":[{"x":1}]}`,
 		`[{spec.gone false} {spec["a b"].x false} {spec.list[0].gone false}]`)
 	f(jqSpec(`if .spec.a then del(.spec.b) else . end`, ""), `{"a":true,"b":1}`, `[]`)
