@@ -288,8 +288,10 @@ func TestServerAway(t *testing.T) {
 	r.waitFor("ready", func() bool { return r.Ready() == nil })
 
 	s.refuse("GET", "/", http.StatusForbidden)
-	s.CloseClientConnections()
-	r.waitFor("the log tells", func() bool { return strings.Contains(r.log.String(), "cannot list TransformationRules") })
+	r.waitFor("the log tells", func() bool {
+		s.CloseClientConnections() // again: a watch may just have begun on one that was not open yet
+		return strings.Contains(r.log.String(), "cannot list TransformationRules")
+	})
 	r.waitLive("transformationrules/a/apiRoutingRules[0]")
 
 	// It does not wait for ever.
