@@ -162,7 +162,7 @@ func (b *builder) convertedDocument(st *state, path string, converted map[string
 		}
 	}
 	opts := convertOptions(st, sameTarget)
-	key := derivedKey{path, doc.link, fmt.Sprint(sameTarget, opts.Schemas)}
+	key := derivedKey{path, doc.link, fmt.Sprintf("%v %s", sameTarget, opts.Schemas)}
 	if b.derived[path].key == key {
 		return b.derived[path].body, nil
 	}

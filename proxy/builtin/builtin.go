@@ -8,7 +8,6 @@ import (
 	"encoding"
 	"encoding/json"
 	"reflect"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -54,27 +53,22 @@ var (
 // "array", "int-or-string"; "" when there is no such field or it takes several
 // types.
 func (s *Schema) TypeAt(path []string) string {
-	t := deref(s.root)
-	for _, element := range path {
-		switch t.Kind() {
-		case reflect.Struct:
-			field, ok := fieldOf(t, element)
-			if !ok {
-				return ""
-			}
-			t = deref(field)
-		case reflect.Map:
-			t = deref(t.Elem())
-		case reflect.Slice, reflect.Array:
-			if element != "*" {
-				return ""
-			}
-			t = deref(t.Elem())
-		default:
-			return ""
-		}
+	t, ok := s.at(path)
+	if !ok {
+		return ""
 	}
 	return typeName(t)
+}
+
+// at returns the type of the field at path.
+func (s *Schema) at(path []string) (t reflect.Type, ok bool) {
+	t = deref(s.root)
+	for _, element := range path {
+		if t, ok = below(t, element); !ok {
+			return nil, false
+		}
+	}
+	return t, true
 }
 
 func deref(t reflect.Type) reflect.Type {
@@ -82,25 +76,6 @@ func deref(t reflect.Type) reflect.Type {
 		t = t.Elem()
 	}
 	return t
-}
-
-// fieldOf finds the field whose JSON name is name, also in embedded structs that
-// encoding/json inlines.
-func fieldOf(t reflect.Type, name string) (reflect.Type, bool) {
-	for i := range t.NumField() {
-		field := t.Field(i)
-		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if field.Anonymous && tag == "" && deref(field.Type).Kind() == reflect.Struct {
-			if found, ok := fieldOf(deref(field.Type), name); ok {
-				return found, true
-			}
-			continue
-		}
-		if tag == name && name != "-" {
-			return field.Type, true
-		}
-	}
-	return nil, false
 }
 
 func typeName(t reflect.Type) string {

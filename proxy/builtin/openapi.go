@@ -2,10 +2,10 @@ package builtin
 
 import (
 	"encoding/json"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // schemaRef is how a reference to a schema in an OpenAPI v3 document begins.
@@ -14,28 +14,27 @@ const schemaRef = "#/components/schemas/"
 // OpenAPI returns the kind's schema as OpenAPI v3 has it, with descriptions and with
 // what kubectl needs to merge lists. Types of other packages are references, under the
 // names that kube-apiserver gives them; whether a document has them is not known here.
-// It states no field as required: the Go types do not tell.
+// It states no field as required: the Go types do not tell. The caller must not change it.
 func (s *Schema) OpenAPI() []byte {
+	if text, ok := written.Load(s.Type()); ok {
+		return text.([]byte)
+	}
 	w := schemaWriter{pkg: s.Type().PkgPath()}
 	text, err := json.Marshal(w.schemaOf(s.Type(), ""))
 	if err != nil {
 		panic(err) // it is made of maps, lists and texts
 	}
+	written.Store(s.Type(), text)
 	return text
 }
 
-// SameFields reports whether an object of the kind of s says the same as one of t with
-// the same fields: both have the same fields of the same types, and leave out the same
-// ones when they are empty.
-func (s *Schema) SameFields(t *Schema) bool {
-	v, w := schemaWriter{pkg: s.Type().PkgPath(), bare: true}, schemaWriter{pkg: t.Type().PkgPath(), bare: true}
-	return reflect.DeepEqual(v.schemaOf(s.Type(), ""), w.schemaOf(t.Type(), ""))
-}
+// written has the schemas that were asked for, by their Go types: MVP asks whenever a
+// server changes.
+var written sync.Map
 
 // A schemaWriter writes the schemas of the types of one package.
 type schemaWriter struct {
 	pkg  string
-	bare bool           // for a comparison: all types in place, no descriptions, and what is left out
 	open []reflect.Type // the structs that it is in
 }
 
@@ -45,7 +44,7 @@ func (w *schemaWriter) schemaOf(t reflect.Type, description string) map[string]a
 	if description != "" {
 		out["description"] = description
 	}
-	if !w.bare && t.Kind() == reflect.Struct && t.PkgPath() != "" && t.PkgPath() != w.pkg {
+	if t.Kind() == reflect.Struct && t.PkgPath() != "" && t.PkgPath() != w.pkg {
 		out["$ref"] = schemaRef + definitionName(t)
 		return out
 	}
@@ -73,45 +72,31 @@ func (w *schemaWriter) schemaOf(t reflect.Type, description string) map[string]a
 		w.fields(t, properties)
 		w.open = w.open[:len(w.open)-1]
 		out["properties"] = properties
-		if text := w.docs(t)[""]; text != "" && description == "" {
+		if text := docs(t)[""]; text != "" && description == "" {
 			out["description"] = text
 		}
 	}
 	return out
 }
 
-// fields adds the schemas of the fields of t to properties.
+// fields adds the schemas of the fields of t to properties, but for those that every kind
+// has: apiVersion and kind are everybody's own.
 func (w *schemaWriter) fields(t reflect.Type, properties map[string]any) {
-	descriptions := w.docs(t)
-	for i := range t.NumField() {
-		field := t.Field(i)
-		tag, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		switch {
-		case tag == "-":
-		case field.Anonymous && tag == "":
-			w.inlined(field.Type, properties)
-		case tag != "":
-			property := w.schemaOf(field.Type, descriptions[tag])
-			maps.Copy(property, patchHints(field.Tag))
-			if w.bare {
-				property["left out"] = strings.Contains(options, "omitempty")
-			}
-			properties[tag] = property
+	for f := range jsonFields(t) {
+		if f.declarer.Name() == "TypeMeta" {
+			continue
 		}
-	}
-}
-
-// inlined adds the fields of an embedded struct; those that every kind has,
-// apiVersion and kind, are everybody's own.
-func (w *schemaWriter) inlined(t reflect.Type, properties map[string]any) {
-	if t = deref(t); t.Kind() == reflect.Struct && t.Name() != "TypeMeta" {
-		w.fields(t, properties)
+		property := w.schemaOf(f.Type, docs(f.declarer)[f.name])
+		for key, hint := range patchHints(f.Tag) {
+			property[key] = hint
+		}
+		properties[f.name] = property
 	}
 }
 
 // patchHints are what a client that makes strategic merge patches needs of a list.
-func patchHints(tag reflect.StructTag) map[string]any {
-	hints := map[string]any{}
+func patchHints(tag reflect.StructTag) map[string]string {
+	hints := map[string]string{}
 	for key, name := range map[string]string{"patchStrategy": "x-kubernetes-patch-strategy", "patchMergeKey": "x-kubernetes-patch-merge-key"} {
 		if v := tag.Get(key); v != "" {
 			hints[name] = v
@@ -121,9 +106,9 @@ func patchHints(tag reflect.StructTag) map[string]any {
 }
 
 // docs are the descriptions of t and, by their names, of its fields.
-func (w *schemaWriter) docs(t reflect.Type) map[string]string {
+func docs(t reflect.Type) map[string]string {
 	d, ok := reflect.Zero(t).Interface().(interface{ SwaggerDoc() map[string]string })
-	if w.bare || !ok {
+	if !ok {
 		return nil
 	}
 	return d.SwaggerDoc()
