@@ -2,8 +2,9 @@ package oracle_test
 
 import (
 	"flag"
-	"os"
 	"testing"
+
+	"github.com/mixed-version-proxy/mvp/bench/lab/labtest"
 )
 
 var (
@@ -17,9 +18,7 @@ const batch = 200
 // TestLibrary holds every conversion of the library to what kube-apiserver's own code
 // makes of the same objects.
 func TestLibrary(t *testing.T) {
-	if os.Getenv("MVP_LAB") != "1" {
-		t.Skip(`builds parts of Kubernetes, which takes minutes the first time: set MVP_LAB=1`)
-	}
+	labtest.SkipUnlessLab(t)
 	o := startOracles(t)
 	report := &report{}
 	t.Cleanup(func() {

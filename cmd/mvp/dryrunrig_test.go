@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -162,41 +161,22 @@ func startProxy(t *testing.T, set *engine.Set, servers ...*recordedServer) *reco
 // eventually waits for what other goroutines make true.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within a minute: %s", what)
-		}
+	if !polled(condition) {
+		t.Fatalf("not within a minute: %s", what)
 	}
 }
 
 // accessLog keeps the lines of the access log.
-type accessLog struct {
-	mu    sync.Mutex
-	lines bytes.Buffer
-}
-
-func (l *accessLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.Write(p)
-}
-
-// forget empties the log.
-func (l *accessLog) forget() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines.Reset()
-}
+type accessLog struct{ logBuffer }
 
 // audited is what the one line of the log says of policies in audit mode; ok is false
 // as long as there is none.
 func (l *accessLog) audited() (effects []string, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	var line struct {
 		Audited []string `json:"audited"`
 	}
-	if !bytes.HasSuffix(l.lines.Bytes(), []byte("\n")) || json.Unmarshal(l.lines.Bytes(), &line) != nil {
+	text := l.String()
+	if !strings.HasSuffix(text, "\n") || json.Unmarshal([]byte(text), &line) != nil {
 		return nil, false
 	}
 	return line.Audited, true

@@ -64,14 +64,23 @@ func startServing(t testing.TB, plane *demo.ControlPlane, dir string) *serving {
 	return r
 }
 
-// waitFor polls until ok: what another goroutine does is told to nobody but those who ask.
+// waitFor waits for what other goroutines make true.
 func (r *serving) waitFor(what string, ok func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
+	if !polled(ok) {
+		r.t.Fatalf("never: %s; status: %+v\nlog:\n%s", what, r.policies.Status(), r.logs)
+	}
+}
+
+// polled asks until ok says so, and gives up after a minute. What is waited for is told to
+// nobody but those who ask.
+func polled(ok func() bool) bool {
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) { // the pace of asking; nothing is taken for done by then
 		if time.Now().After(deadline) {
-			r.t.Fatalf("never: %s; status: %+v\nlog:\n%s", what, r.policies.Status(), r.logs)
+			return false
 		}
 	}
+	return true
 }
 
 // get answers with the code, the body and the warnings.
@@ -112,6 +121,13 @@ func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// forget empties the log.
+func (l *logBuffer) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Reset()
 }
 
 func must(t testing.TB, err error) {

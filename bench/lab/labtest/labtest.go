@@ -21,7 +21,7 @@ const env = "MVP_LAB"
 // before ("go run ./bench/lab build"): a test has no time for it.
 func Start(t testing.TB, cfg controlplane.Config) *controlplane.ControlPlane {
 	t.Helper()
-	skipUnlessLab(t)
+	SkipUnlessLab(t)
 	if cfg.Dir == "" {
 		cfg.Dir = t.TempDir()
 	}
@@ -46,7 +46,7 @@ func Start(t testing.TB, cfg controlplane.Config) *controlplane.ControlPlane {
 // not there. It skips the test unless MVP_LAB=1.
 func Clients(t testing.TB) *clients.Set {
 	t.Helper()
-	skipUnlessLab(t)
+	SkipUnlessLab(t)
 	ctx, cancel := beforeDeadline(t)
 	defer cancel()
 	set, err := clients.Fetch(ctx, t.Logf)
@@ -56,7 +56,9 @@ func Clients(t testing.TB) *clients.Set {
 	return set
 }
 
-func skipUnlessLab(t testing.TB) {
+// SkipUnlessLab skips a test that needs what takes minutes to build the first time: it is
+// not for everybody who runs go test. The gate sets MVP_LAB=1.
+func SkipUnlessLab(t testing.TB) {
 	t.Helper()
 	if os.Getenv(env) != "1" {
 		t.Skipf("needs a lab of real servers: run \"go run ./bench/lab build\" once, then set %s=1", env)

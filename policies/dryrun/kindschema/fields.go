@@ -8,20 +8,7 @@ import (
 // FieldsAt returns the names of the fields that an object at path may have, sorted; path
 // is as for [Schema.TypeAt]. ok is false where it may have any, or that is not known.
 func (s *Schema) FieldsAt(path []string) (names []string, ok bool) {
-	for _, key := range path {
-		if s == nil {
-			return nil, false
-		}
-		next, named := s.Properties[key]
-		switch {
-		case named:
-			s = next
-		case key == "*" && s.Items != nil:
-			s = s.Items
-		default:
-			s = s.Values
-		}
-	}
+	s = s.at(path)
 	if s == nil || s.Open || s.Values != nil || len(s.Properties) == 0 {
 		return nil, false
 	}

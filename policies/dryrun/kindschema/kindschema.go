@@ -244,9 +244,21 @@ func Member(path, key string) string {
 // items of a list or the values of a map: one of Type's, or "int-or-string"; "" where it
 // is not known, or may be several.
 func (s *Schema) TypeAt(path []string) string {
+	s = s.at(path)
+	switch {
+	case s == nil:
+		return ""
+	case s.IntOrString:
+		return "int-or-string"
+	}
+	return s.Type
+}
+
+// at returns the schema of what is at path, nil if that is not known.
+func (s *Schema) at(path []string) *Schema {
 	for _, key := range path {
 		if s == nil {
-			return ""
+			return nil
 		}
 		next, named := s.Properties[key]
 		switch {
@@ -258,11 +270,5 @@ func (s *Schema) TypeAt(path []string) string {
 			s = s.Values
 		}
 	}
-	switch {
-	case s == nil:
-		return ""
-	case s.IntOrString:
-		return "int-or-string"
-	}
-	return s.Type
+	return s
 }
