@@ -11,6 +11,7 @@ import (
 	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/engine/convert"
 	"github.com/mixed-version-proxy/mvp/policies"
+	"github.com/mixed-version-proxy/mvp/proxy/builtin"
 )
 
 // A pair is a conversion of the library, made as a proxy makes it before servers that
@@ -35,6 +36,7 @@ func libraryPairs(t *testing.T) []pair {
 	if err != nil {
 		t.Fatal(err)
 	}
+	set = set.WithSchemas(ownSchema)
 	var pairs []pair
 	for _, c := range set.Conversions() {
 		dir, _, _ := strings.Cut(c.Policy, "/")
@@ -46,6 +48,22 @@ func libraryPairs(t *testing.T) []pair {
 	}
 	return pairs
 }
+
+// ownSchema tells the types of fields as a proxy knows them of Kubernetes' own kinds.
+func ownSchema(v convert.Version) convert.Schema {
+	if s, ok := builtin.Find(v.Group, v.Version, v.Kind); ok {
+		return typed{s}
+	}
+	if s, ok := builtin.FindResource(v.Group, v.Version, v.Resource); ok {
+		return typed{s}
+	}
+	return nil
+}
+
+// typed is a schema in the engine's words.
+type typed struct{ *builtin.Schema }
+
+func (t typed) TypeAt(path []string) convert.Type { return convert.Type(t.Schema.TypeAt(path)) }
 
 // corners is the file, which need not be there, of the objects of a side, one on a
 // line, that chance does not make.

@@ -87,8 +87,8 @@ type Rule struct {
 	Path, TargetPath string
 
 	// Type is the value's type in the target version: "string", "integer",
-	// "number", "boolean", or "" to leave it. A client's value that cannot be
-	// converted is an [Error] that is Invalid.
+	// "number", "boolean", "int-or-string", or "" to leave it. A client's value that
+	// cannot be converted is an [Error] that is Invalid.
 	Type string
 
 	// MatchValue, ReplaceValue and DefaultValue are JSON values: nil, bool, string,

@@ -70,7 +70,7 @@ var actions = []string{
 }
 
 var ruleTypes = []string{
-	string(TypeString), string(TypeInteger), string(TypeNumber), string(TypeBoolean),
+	string(TypeString), string(TypeInteger), string(TypeNumber), string(TypeBoolean), string(TypeIntOrString),
 }
 
 // compileRule makes a rule a step, or says everything that is wrong with it.

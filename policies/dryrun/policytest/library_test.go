@@ -1,10 +1,17 @@
 package policytest
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/mixed-version-proxy/mvp/engine/convert"
 	"github.com/mixed-version-proxy/mvp/policies"
+	"github.com/mixed-version-proxy/mvp/policies/dryrun"
+	"github.com/mixed-version-proxy/mvp/policies/dryrun/kindschema"
 )
 
 // TestLibraryCases runs the cases of the shipped policies. Each policy acts in one of
@@ -22,7 +29,7 @@ func TestLibraryCases(t *testing.T) {
 		}
 		for _, c := range cases {
 			t.Run(strings.TrimPrefix(c.File, "../../testdata/kubernetes/")+"/"+c.Name, func(t *testing.T) {
-				o := c.Run(Options{})
+				o := c.Run(Options{Schemas: ownSchemas})
 				if o.Err != nil {
 					t.Fatal(o.Err)
 				}
@@ -51,7 +58,7 @@ func actedIn(t *testing.T, c *Case) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := c.results(set, Options{})
+	results, err := c.results(set, Options{Schemas: ownSchemas})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,3 +68,19 @@ func actedIn(t *testing.T, c *Case) []string {
 	}
 	return names
 }
+
+// ownSchemas tells the types of fields of Kubernetes' own kinds, which a proxy knows, too:
+// values that rules move take the type that the other version has.
+func ownSchemas([]dryrun.Manifest) func(convert.Version) convert.Schema {
+	return func(v convert.Version) convert.Schema {
+		object, err := scheme.Scheme.New(schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.Kind})
+		if err != nil {
+			return nil // gone from client-go
+		}
+		return typed{kindschema.OfType(reflect.TypeOf(object))}
+	}
+}
+
+type typed struct{ *kindschema.Schema }
+
+func (t typed) TypeAt(path []string) convert.Type { return convert.Type(t.Schema.TypeAt(path)) }
