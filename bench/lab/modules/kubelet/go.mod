@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/creack/pty v1.1.24
+	github.com/moby/spdystream v0.5.1
 	golang.org/x/net v0.57.0
 	k8s.io/cri-streaming v0.37.2
 	k8s.io/streaming v0.37.2
@@ -12,6 +13,5 @@ require (
 
 require (
 	github.com/go-logr/logr v1.4.3 // indirect
-	github.com/moby/spdystream v0.5.1 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 )
