@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
 // Verdict says in a few words what became of the request.
@@ -62,11 +60,9 @@ func YAML(body []byte) (string, error) {
 	}
 	texts := make([]string, len(documents))
 	for i := range documents {
-		text, err := yaml.JSONToYAML(documents[i].JSON)
-		if err != nil {
+		if texts[i], err = yamlText(documents[i].JSON); err != nil {
 			return "", err
 		}
-		texts[i] = string(text)
 	}
 	return strings.Join(texts, "---\n"), nil
 }
