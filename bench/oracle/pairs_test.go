@@ -26,7 +26,7 @@ type pair struct {
 
 // libraryPairs returns all conversions of the library: those of its policies, and the
 // chains that several make together.
-func libraryPairs(t *testing.T) []pair {
+func libraryPairs(t testing.TB) []pair {
 	t.Helper()
 	var all []engine.Policy
 	for _, shipped := range policies.Library() {

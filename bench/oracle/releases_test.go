@@ -3,7 +3,6 @@ package oracle_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 
@@ -13,7 +12,7 @@ import (
 
 // releases are those whose code answers. The first that knows both versions of a kind
 // is asked: most are in the first.
-var releases = []string{"1.32.13", "1.37.2"}
+var releases = []string{"1.32.13", "1.37.2", "1.20.15"}
 
 // oracles are the running programs: of each release as many as are in use at once.
 type oracles struct {
@@ -26,7 +25,7 @@ type oracles struct {
 }
 
 // startOracles builds the programs and asks what they know.
-func startOracles(t *testing.T) *oracles {
+func startOracles(t testing.TB) *oracles {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // which ends before the clean-up
 	t.Cleanup(cancel)
 	o := &oracles{
@@ -94,14 +93,4 @@ func (o *oracles) take(release string) *oracle.Oracle {
 	}
 	o.idle[release] = idle[:len(idle)-1]
 	return idle[len(idle)-1]
-}
-
-// releaseOf is the first release that knows both kinds; "" for none.
-func (o *oracles) releaseOf(kinds ...oracle.Kind) string {
-	for _, release := range releases {
-		if !slices.ContainsFunc(kinds, func(k oracle.Kind) bool { return !o.kinds[release][k] }) {
-			return release
-		}
-	}
-	return ""
 }

@@ -2,6 +2,7 @@ package oracle_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mixed-version-proxy/mvp/bench/oracle"
@@ -25,26 +26,43 @@ func (h hop) up() oracle.Conversion { return oracle.Conversion{Kind: h.from, To:
 
 func (h hop) down() oracle.Conversion { return oracle.Conversion{Kind: h.to, To: h.from.APIVersion} }
 
-// route finds the route of a pair, with as few hops as there can be.
+// route finds the route of a pair, with as few hops as there can be. It may go over
+// versions that the pair itself leaves out.
 func (o *oracles) route(p *pair) (*route, error) {
-	kinds := []oracle.Kind{kindOf(p.from)}
-	for _, v := range p.via {
-		kinds = append(kinds, kindOf(v))
-	}
-	kinds = append(kinds, kindOf(p.to))
-	r := &route{o: o}
-	for at := 0; at < len(kinds)-1; {
-		next := len(kinds) - 1
-		for o.releaseOf(kinds[at], kinds[next]) == "" {
-			if next--; next == at {
-				return nil, fmt.Errorf("none of the releases %s has %s %s and what it is converted to",
-					strings.Join(releases, ", "), kinds[at].APIVersion, kinds[at].Name)
+	from, to := kindOf(p.from), kindOf(p.to)
+	reached := map[oracle.Kind][]hop{from: {}}
+	for queue := []oracle.Kind{from}; len(queue) > 0; queue = queue[1:] {
+		if hops := reached[queue[0]]; queue[0] == to {
+			return &route{o: o, hops: hops}, nil
+		}
+		for _, h := range o.hopsFrom(queue[0], p) {
+			if _, ok := reached[h.to]; !ok {
+				reached[h.to] = append(slices.Clip(reached[queue[0]]), h)
+				queue = append(queue, h.to)
 			}
 		}
-		r.hops = append(r.hops, hop{o.releaseOf(kinds[at], kinds[next]), kinds[at], kinds[next]})
-		at = next
 	}
-	return r, nil
+	return nil, fmt.Errorf("none of the releases %s has %s %s and leads to what it is converted to",
+		strings.Join(releases, ", "), from.APIVersion, from.Name)
+}
+
+// hopsFrom are the conversions of a kind that any release has, to versions of the
+// pair's groups, in an order that is always the same.
+func (o *oracles) hopsFrom(kind oracle.Kind, p *pair) (hops []hop) {
+	for _, release := range releases {
+		if !o.kinds[release][kind] {
+			continue
+		}
+		first := len(hops)
+		for other := range o.kinds[release] {
+			group, _, _ := strings.Cut(other.APIVersion, "/")
+			if other != kind && other.Name == kind.Name && (group == p.from.Group || group == p.to.Group) {
+				hops = append(hops, hop{release, kind, other})
+			}
+		}
+		slices.SortFunc(hops[first:], func(a, b hop) int { return strings.Compare(a.to.APIVersion, b.to.APIVersion) })
+	}
+	return hops
 }
 
 func kindOf(v convert.Version) oracle.Kind {

@@ -29,10 +29,15 @@ var serializer = json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, 
 // defaults of the version that the object is in, into its internal form.
 var decoder = legacyscheme.Codecs.DecoderToVersion(serializer, runtime.InternalGroupVersioner)
 
-// convert converts object to the version to. With defaults, those of to are filled
-// in too, as happens to what is read from etcd in that version.
-func convert(object []byte, to schema.GroupVersion, defaults bool) ([]byte, error) {
-	internal, _, err := decoder.Decode(object, nil, nil)
+// lenientDecoder is for what a server has, which may be a newer one: fields that this
+// release does not know yet are left out.
+var lenientDecoder = legacyscheme.Codecs.DecoderToVersion(
+	json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{}), runtime.InternalGroupVersioner)
+
+// convert converts object, as from decodes it, to the version to. With defaults, those
+// of to are filled in too, as happens to what is read from etcd in that version.
+func convert(from runtime.Decoder, object []byte, to schema.GroupVersion, defaults bool) ([]byte, error) {
+	internal, _, err := from.Decode(object, nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand"
 
@@ -66,5 +68,32 @@ func (f *generator) full(gvk schema.GroupVersionKind) ([]byte, error) {
 		return nil, err
 	}
 	f.fill(object)
-	return encode(object, gvk.GroupVersion(), false)
+	encoded, err := encode(object, gvk.GroupVersion(), false)
+	if err != nil || !bytes.Contains(encoded, []byte(`"`+clusterName+`"`)) {
+		return encoded, err
+	}
+	fields, err := tree(encoded)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(withoutClusterName(fields))
+}
+
+// clusterName was a field of the metadata of every object up to 1.23. No server ever
+// kept it, and newer code knows none.
+const clusterName = "clusterName"
+
+func withoutClusterName(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		delete(value, clusterName)
+		for name := range value {
+			value[name] = withoutClusterName(value[name])
+		}
+	case []any:
+		for i := range value {
+			value[i] = withoutClusterName(value[i])
+		}
+	}
+	return value
 }

@@ -19,8 +19,8 @@
 //	    N objects of FROM follow, as clients send them. The answer is what a client
 //	    that speaks TO reads once the server has them.
 //	read FROM KIND TO N
-//	    N objects of FROM follow, as a server has them. The answer is what a client
-//	    that speaks TO reads.
+//	    N objects of FROM follow, as a server has them, which may be a newer one with
+//	    more fields. The answer is what a client that speaks TO reads.
 //
 // The same SEED makes the same objects.
 package main

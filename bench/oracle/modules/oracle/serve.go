@@ -107,7 +107,11 @@ func (s *server) convert(word string, t task) error {
 		if err != nil {
 			return err
 		}
-		s.put(convert(line, t.to, word == "store"))
+		if word == "store" {
+			s.put(convert(decoder, line, t.to, true))
+		} else {
+			s.put(convert(lenientDecoder, line, t.to, false))
+		}
 	}
 	return nil
 }
@@ -125,7 +129,7 @@ func (s *server) fuzz(word string, t task, seed int64) error {
 			if object, err = encode(internal, t.from.GroupVersion(), true); err != nil {
 				return err
 			}
-			answer, err = convert(object, t.to, false)
+			answer, err = convert(decoder, object, t.to, false)
 		} else if err == nil {
 			answer, err = encode(internal, t.to, true)
 		}
