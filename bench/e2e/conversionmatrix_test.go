@@ -196,15 +196,13 @@ func (s *side) object(name string) string {
 // untilServed waits until the lists of both versions are there for the first time.
 func (s *side) untilServed(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) { // other processes tell of a change only when asked
-		old := s.do(t, http.MethodGet, s.collection(s.url, s.kind.old), "", "", "")
+	var old reply
+	if _, ok := polled(20*time.Millisecond, func() bool {
+		old = s.do(t, http.MethodGet, s.collection(s.url, s.kind.old), "", "", "")
 		stored := s.do(t, http.MethodGet, s.collection(s.stored, s.kind.new), "", "", "")
-		switch {
-		case old.code == http.StatusOK && stored.code == http.StatusOK:
-			return
-		case time.Now().After(deadline):
-			t.Fatalf("%s: not served within 30 s: %d %s", s.name, old.code, old.body)
-		}
+		return old.code == http.StatusOK && stored.code == http.StatusOK
+	}); !ok {
+		t.Fatalf("%s: not served within %v: %d %s", s.name, patience, old.code, old.body)
 	}
 }
 

@@ -200,12 +200,8 @@ func testOneServer(t *testing.T, m *mvp) {
 // eventually polls for a condition of servers that have just started: they still add
 // to what they serve, and each document of theirs takes its own time for it.
 func eventually(condition func() bool) bool {
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Second) { // servers tell of a change only when asked
-		if condition() {
-			return true
-		}
-	}
-	return false
+	_, ok := polled(time.Second, condition)
+	return ok
 }
 
 // testOpenAPIV3Documents follows every link of the index: the document is that of the

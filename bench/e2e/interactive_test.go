@@ -80,13 +80,14 @@ func (s streamer) startOnTerminal(args ...string) *running {
 func (r *running) sees(t *testing.T, want string) string {
 	t.Helper()
 	pattern := regexp.MustCompile(want)
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if m := pattern.FindStringSubmatch(r.out.String()); m != nil {
-			return m[len(m)-1]
-		}
+	var found []string
+	if _, ok := polled(5*time.Millisecond, func() bool {
+		found = pattern.FindStringSubmatch(r.out.String())
+		return found != nil
+	}); !ok {
+		t.Fatalf("%s printed %q within %v, want %s", r.cmd, r.out.String(), patience, want)
 	}
-	t.Fatalf("%s printed %q within 30 s, want %s", r.cmd, r.out.String(), want)
-	return ""
+	return found[len(found)-1]
 }
 
 func (r *running) types(t *testing.T, text string) {
@@ -101,7 +102,7 @@ func (r *running) code(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-r.ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("%s does not end; it printed %q", r.cmd, r.out.String())
 	}
 	return r.cmd.ProcessState.ExitCode()

@@ -169,9 +169,6 @@ func number(s string) int64 {
 	return n
 }
 
-// catchUp bounds the time until an informer has the last changes.
-const catchUp = 30 * time.Second
-
 // compare compares what the informer holds with a list from a server.
 func (f *followed) compare() {
 	config, err := clientcmd.BuildConfigFromFlags("", f.lab.KubeconfigPath(controlplane.Admin, "a"))
@@ -179,18 +176,18 @@ func (f *followed) compare() {
 	client, err := dynamic.NewForConfig(config)
 	f.must(err)
 	var difference string
-	for deadline := time.Now().Add(catchUp); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) { // the server tells when asked
+	if _, ok := polled(100*time.Millisecond, func() bool {
 		list, err := client.Resource(f.kind).Namespace(f.namespace()).List(f.t.Context(), metav1.ListOptions{})
 		f.must(err)
 		want := map[string]string{}
 		for i := range list.Items {
 			want[list.Items[i].GetName()] = list.Items[i].GetResourceVersion()
 		}
-		if difference = differ(f.held(), want); difference == "" {
-			return
-		}
+		difference = differ(f.held(), want)
+		return difference == ""
+	}); !ok {
+		f.fail(f.client, "it does not hold what the server has: %s", difference)
 	}
-	f.fail(f.client, "it does not hold what the server has: %s", difference)
 }
 
 // held are the resourceVersions of the objects in the informer, by name.

@@ -69,14 +69,11 @@ func (o *objectsTest) in(t *testing.T) *objectsTest {
 
 func (o *objectsTest) waitFor(what string, ok func() bool) time.Duration {
 	o.t.Helper()
-	start := time.Now()
-	for !ok() {
-		if time.Since(start) > 30*time.Second {
-			o.t.Fatalf("not within 30 s: %s", what)
-		}
-		time.Sleep(20 * time.Millisecond) // other processes tell of a change only when asked
+	took, held := polled(20*time.Millisecond, ok)
+	if !held {
+		o.t.Fatalf("not within %v: %s", patience, what)
 	}
-	return time.Since(start)
+	return took
 }
 
 // serves reports whether MVP serves the article's old version, or does not.
