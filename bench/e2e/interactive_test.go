@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -71,6 +72,9 @@ func (s streamer) startOnTerminal(args ...string) *running {
 		}
 		on := exec.CommandContext(ctx, script, "--quiet", "--return", "--command", strings.Join(cmd.Args, " "), "/dev/null")
 		on.Env = append(cmd.Env, "SHELL=/bin/sh")
+		// It ends kubectl, which else lives on where it has inherited that hang-ups are
+		// ignored, as from nohup.
+		on.Cancel = func() error { return on.Process.Signal(syscall.SIGTERM) }
 		return on
 	})
 }
