@@ -111,7 +111,7 @@ func TestPatchesMeanWhatTheClientSees(t *testing.T) {
 	const merge, list = "application/merge-patch+json", "application/json-patch+json"
 	f(list, `[{"op":"test","path":"/spec/mode","value":"fast"}]`, 200, `"mode":"fast"`)
 	f(list, `[{"op":"test","path":"/spec/mode","value":"Quick"}]`, 422, "test")
-	f(merge, `{"metadata":{"annotations":{"a/new":"k"}}}`, 422, "must not have both")
+	f(merge, `{"metadata":{"annotations":{"a/new":"k"}}}`, 422, `"message":"Thing.acme.io \"t\" is invalid: metadata.annotations`)
 	f(merge, `{"metadata":{"annotations":{"a/old":null,"a/new":"k"}}}`, 200, `"k"`)
 	f(merge, `{"metadata":{"annotations":{"a/old":"k"}}}`, 200, `"a/old":"k"`)
 	f(list, `[{"op":"replace","path":"","value":{"apiVersion":"acme.io/v1beta1","kind":"Other","metadata":{"name":"t"}}}]`, 400, `its apiVersion and kind must stay`)

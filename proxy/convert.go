@@ -92,6 +92,7 @@ func (x *exchange) convertedBody() ([]byte, error) {
 		return nil, err
 	}
 	if x.req.Verb == "patch" {
+		x.patch = doc
 		return x.convertedPatch(doc)
 	}
 	if len(doc) > 0 && !isJSON(x.req.ContentType) {

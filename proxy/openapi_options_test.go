@@ -52,9 +52,13 @@ func TestOpenAPIOfGoneKinds(t *testing.T) {
 	// Its Go type says what it has; what that refers to and the document has not is any.
 	f("networking-v1beta1", "networking.k8s.io/v1beta1", "networking.k8s.io/v1", "ingresses", "Ingress", "defaultBackend",
 		[]string{`"serviceName":{`, `"x-kubernetes-preserve-unknown-fields":true`}, []string{`"defaultBackend"`, `"$ref":"#/components/schemas/io.k8s.apimachinery.pkg.util.intstr.IntOrString"`})
-	// There is no Go type.
 	f("apiextensions-v1beta1", "apiextensions.k8s.io/v1beta1", "apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", "versions",
-		[]string{`"x-kubernetes-preserve-unknown-fields":true`}, []string{`"versions"`, `"required"`})
+		[]string{`"validation":{`, `"JSONPath":{`}, []string{`"webhook":{`, `"required":[`})
+	f("autoscaling-v2beta1", "autoscaling/v2beta1", "autoscaling/v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", "behavior",
+		[]string{`"targetAverageUtilization":{`}, []string{`"behavior"`})
+	// There is no Go type.
+	f("coordination-v1alpha1", "coordination.k8s.io/v1alpha1", "coordination.k8s.io/v1alpha2", "leasecandidates", "LeaseCandidate", "strategy",
+		[]string{`"x-kubernetes-preserve-unknown-fields":true`}, []string{`"strategy"`, `"required"`})
 	// Both versions are the same, so that the servers' tells more.
 	f("batch-v1beta1", "batch/v1beta1", "batch/v1", "cronjobs", "CronJob", "schedule", []string{`"required":["schedule"]`}, nil)
 }

@@ -50,10 +50,6 @@ const maxConflicts = 5
 // client's version, convert it back, and write the difference under the
 // condition that nobody else wrote meanwhile.
 func (x *exchange) readModifyWrite(target string) (*front.Response, error) {
-	patch, err := x.body.bytes(x.s.cfg.MaxBody)
-	if err != nil {
-		return nil, err
-	}
 	if patchType(x.req.ContentType) == strategicMergePatch && x.goType() == nil {
 		return nil, x.unsupported() // before anything is read
 	}
@@ -68,7 +64,7 @@ func (x *exchange) readModifyWrite(target string) (*front.Response, error) {
 		if object == nil || err != nil {
 			return x.answerOr(err)
 		}
-		diff, conditional, err := x.patchFor(object, patch)
+		diff, conditional, err := x.patchFor(object, x.patch)
 		if err != nil {
 			return nil, err
 		}

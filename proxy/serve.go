@@ -43,6 +43,7 @@ type exchange struct {
 	decision *engine.Decision
 	judged   *tally             // of the policies that decided; the state may be a newer one
 	conv     *engine.Conversion // nil: the request is not converted
+	patch    []byte             // of a request that is: the body, in JSON, without what is dropped
 	passed   engine.PassedOver  // policies that could not convert the request
 	sent     bool               // something of this attempt has gone to a server
 	audit    audit              // what policies in audit mode would do beside deciding

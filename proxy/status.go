@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/engine/convert"
@@ -186,12 +187,18 @@ func (x *exchange) forWatch(status *statusError) *statusError {
 
 // statusBody writes a Status as JSON.
 func (x *exchange) statusBody(status *statusError) []byte {
+	details, message := x.details(status), status.message
+	var conversion *convert.Error
+	if details != nil && status.reason == metav1.StatusReasonInvalid && errors.As(status.err, &conversion) {
+		kind := schema.GroupKind{Group: details.Group, Kind: details.Kind}
+		message = fmt.Sprintf("%v %q is invalid: %s", kind, details.Name, message) // as kube-apiserver says it
+	}
 	body, err := json.Marshal(metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusFailure,
-		Message:  status.message,
+		Message:  message,
 		Reason:   status.reason,
-		Details:  x.details(status),
+		Details:  details,
 		Code:     int32(status.code),
 	})
 	if err != nil { // a Status has only strings and numbers

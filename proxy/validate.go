@@ -113,7 +113,7 @@ func (x *exchange) wrongFields(form string, decoded any, doc []byte) wrongFields
 	deletes := form == mergePatch || form == strategicMergePatch // by a null
 	if !isApply(form) {                                          // of which undeclared has judged
 		for _, f := range x.unknownFields(object, doc, deletes) {
-			if x.conv.RenameTarget(f.Path) {
+			if x.conv.Takes(f.Path) {
 				wrong.drop = append(wrong.drop, f.Path)
 			}
 			if !f.Null || !deletes {
@@ -182,7 +182,7 @@ func (x *exchange) unknownFields(object map[string]any, doc []byte, patch bool) 
 	}
 	everywhere := server.unknown(object, doc)
 	return slices.DeleteFunc(unknown, func(f discovery.UnknownField) bool {
-		if x.conv.RenameTarget(f.Path) || x.conv.FieldPath(f.Path) != f.Path {
+		if x.conv.Takes(f.Path) || x.conv.FieldPath(f.Path) != f.Path {
 			return false
 		}
 		return !slices.ContainsFunc(everywhere, func(e discovery.UnknownField) bool {

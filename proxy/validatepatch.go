@@ -146,7 +146,7 @@ func (x *exchange) wrongOperations(decoded any) wrongFields {
 		}
 		for _, f := range x.unknownFields(object, doc, true) {
 			wrong.told = append(wrong.told, named(f.Path))
-			if !x.conv.RenameTarget(f.Path) {
+			if !x.conv.Takes(f.Path) {
 				continue
 			}
 			place := fmt.Sprintf("[%d]", w.operation)

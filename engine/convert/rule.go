@@ -249,6 +249,9 @@ func (t Type) article() string {
 // typed returns a copy of s that knows the types of its field.
 func (s *step) typed(client, server Type) *step {
 	t := *s
+	if client == server && s.typ == TypeUnknown && s.renames() {
+		return &t // a value of another type is for the server to refuse
+	}
 	t.clientType, t.serverType = client, server
 	if t.typ == TypeUnknown {
 		t.replace = writtenAs(t.replace, server)

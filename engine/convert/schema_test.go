@@ -45,6 +45,11 @@ func TestSchemas(t *testing.T) {
 	f(known, ToServer, `{"spec":{"l":[{"old":"7"},{"old":"x"}],"minAvailable":1}}`, `{"spec":{"l":[{"new":7},{"new":"x"}],"minAvailable":1}}`)
 	f(known, ToClient, `{"spec":{"l":[{"new":7},{"new":[]}]}}`, `{"spec":{"l":[{"old":"7"},{"old":[]}]}}`)
 
+	// Where both versions have one type, a value of another is the client's mistake, which
+	// the server tells.
+	same := plain.WithSchemas(types{"spec.l.*.old": TypeInteger}, server)
+	f(same, ToServer, `{"spec":{"l":[{"old":"7"}]}}`, `{"spec":{"l":[{"new":"7"}],"minAvailable":1}}`)
+
 	// The original is as it was.
 	f(plain, ToServer, `{"spec":{}}`, `{"spec":{"minAvailable":"1"}}`)
 

@@ -1,14 +1,17 @@
 package convert
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // Without appends to dst the JSON document src without the values at paths, which are as
 // kube-apiserver writes them: of fields, or of the items of a list by their index. One
 // that leads nowhere is passed over.
 //
-// It is for fields that the client's version does not have and that stand where a rule
-// puts another one ([Converter.RenameTarget]): a server of the client's version drops all
-// unknown fields, the others are for the server to judge, since it may have them and the
+// It is for fields that the client's version does not have and that the conversion would
+// take for others ([Converter.Takes]): a server of the client's version drops all unknown
+// fields, the rest of them are for the server to judge, since it may have them and the
 // client may have got them from it.
 func Without(dst, src []byte, paths []string) []byte {
 	if len(paths) == 0 {
@@ -36,6 +39,21 @@ func Without(dst, src []byte, paths []string) []byte {
 // RenameTarget reports whether the field at path, as kube-apiserver writes it, stands
 // where a rule puts another field, or around it or in it.
 func (c *Converter) RenameTarget(path string) bool { return c.hitsTarget(splitFields(path)) }
+
+// Takes reports whether the conversion does something on the way to the server with a
+// field at path, which the client's version does not have: it stands where a rule puts
+// another field, or has a name that a program of requests uses.
+func (c *Converter) Takes(path string) bool {
+	p := splitFields(path)
+	if c.hitsTarget(p) {
+		return true
+	}
+	if len(p) == 0 || p[len(p)-1].bracketed {
+		return false
+	}
+	name := p[len(p)-1].name
+	return slices.ContainsFunc(c.links, func(l link) bool { return l.of.request != nil && l.of.request.names[name] })
+}
 
 func (c *Converter) hitsTarget(p fields) bool {
 	if len(p) == 0 {

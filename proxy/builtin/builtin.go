@@ -21,7 +21,11 @@ type Schema struct{ root reflect.Type }
 // Find returns the schema of a kind; ok is false for a kind that Kubernetes does
 // not have.
 func Find(group, version, kind string) (s *Schema, ok bool) {
-	object, err := Scheme.New(schema.GroupVersionKind{Group: group, Version: version, Kind: kind})
+	gvk := schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
+	if t, ok := jsonOnly[gvk]; ok {
+		return &Schema{t}, true
+	}
+	object, err := Scheme.New(gvk)
 	if err != nil {
 		return nil, false
 	}
@@ -30,10 +34,19 @@ func Find(group, version, kind string) (s *Schema, ok bool) {
 
 // FindResource is Find for the kind whose plural is resource.
 func FindResource(group, version, resource string) (s *Schema, ok bool) {
+	named := func(gvk schema.GroupVersionKind) bool {
+		plural, _ := meta.UnsafeGuessKindToResource(gvk)
+		return plural == schema.GroupVersionResource{Group: group, Version: version, Resource: resource}
+	}
 	gv := schema.GroupVersion{Group: group, Version: version}
 	for kind := range Scheme.KnownTypes(gv) {
-		if plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(kind)); plural.Resource == resource {
+		if named(gv.WithKind(kind)) {
 			return Find(group, version, kind)
+		}
+	}
+	for gvk := range jsonOnly {
+		if named(gvk) {
+			return Find(group, version, gvk.Kind)
 		}
 	}
 	return nil, false
