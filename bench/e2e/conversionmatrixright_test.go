@@ -69,7 +69,6 @@ var gadgetDifferences = []difference{
 	{"*a wrong timeout", "rules", "body.*", serversSchema},
 	{"create a timeout that would change", "rules", "body.*", serversSchema},
 	{"create a long timeout", "", "body.*", serversSchema},
-	{"create replicas as 2.0", "rules", "*", serversSchema},
 
 	{"*that conflicts*", "", "body.*message", storedOwners},
 	{"apply to status", "", "body.*message", storedOwners},
