@@ -88,6 +88,33 @@ func TestExamplePrograms(t *testing.T) {
 	}
 }
 
+// TestPlanFollows holds plans of programs as policies have them to doing the work: one that
+// gives up on objects as clients send them costs more than none.
+func TestPlanFollows(t *testing.T) {
+	f := func(code, src, want string) {
+		t.Helper()
+		c := mustCompile(t, jqSpec(code, ""))
+		d := newDoc()
+		defer d.free()
+		if err := d.parse([]byte(src)); err != nil {
+			t.Fatal(err)
+		}
+		p := beginPlan(&run{d: d, at: root, of: c})
+		defer p.end()
+		if !c.request.isPlanned() || !p.follow(c.request.parts.first, root) {
+			t.Errorf("%s gave up on %s", code, src)
+		} else if got := string(d.appendTo(nil, root)); got != want {
+			t.Errorf("%s\n got %s\nwant %s", code, got, want)
+		}
+	}
+
+	f(`del(.a | select(. == null))`, `{"b":1}`, `{"b":1}`)
+	f(`del(.a | select(. == null))`, `{"a":null,"b":1}`, `{"b":1}`)
+	f(`del(.a.b | select(. == null or . == ""))`, `{"a":{"b":"x"}}`, `{"a":{"b":"x"}}`)
+	f(`del(.a.b | select(. == null or . == ""))`, `{}`, `{}`)
+	f(`.a |= map(del(.b | select(. == null)) | rename(.b; .c.b))`, `{"a":[{},{"b":1}]}`, `{"a":[{},{"c":{"b":1}}]}`)
+}
+
 // TestPlanBytes holds that a plan leaves the bytes that it does not name.
 func TestPlanBytes(t *testing.T) {
 	f := func(code, src, want string) {
@@ -106,6 +133,9 @@ func TestPlanBytes(t *testing.T) {
 	const kept = `"z" :1.10, "\u0061b":[ 1e3,"\ud800" ]`
 	f(`rename(.spec.a; .spec.b)`, `{"spec":{"a": {"n":1E2}, `+kept+`}}`, `{"spec":{"b": {"n":1E2}, `+kept+`}}`)
 	f(`rename(.spec.a; .spec.b)`, `{"spec":{"b":1,"a":2,`+kept+`}}`, `{"spec":{"b":2,`+kept+`}}`)
+	f(`del(.spec.a | select(. == null or . == ""))`, `{"spec":{"a":"",`+kept+`}}`, `{"spec":{`+kept+`}}`)
+	f(`del(.spec.a | select(. == null or . == ""))`, `{"spec":{"a":1.0,`+kept+`}}`, `{"spec":{"a":1.0,`+kept+`}}`)
+	f(`del(.spec.a | select(. == null))`, `{"spec":{`+kept+`}}`, `{"spec":{`+kept+`}}`)
 	f(`move(.spec.a; .x.y)`, `{"spec":{"a":2,`+kept+`}}`, `{"spec":{`+kept+`},"x":{"y":2}}`)
 	f(`.spec.a = .spec.z`, `{"spec":{"a":2,`+kept+`}}`, `{"spec":{"a":1.10,`+kept+`}}`)
 	f(`.spec.a.b.c = "x"`, `{"spec":{"a":null,`+kept+`}}`, `{"spec":{"a":{"b":{"c":"x"}},`+kept+`}}`)

@@ -146,7 +146,10 @@ func leadTo(p []planSegment, do transform) transform {
 // without deletes the places that p leads to.
 func without(p []planSegment) transform {
 	last := len(p) - 1
-	if p[last].keys == nil {
+	switch {
+	case p[last].cond != nil && last > 0 && p[last-1].keys != nil:
+		return leadTo(p[:last-1], &dropIf{p[last-1].keys, p[last].cond})
+	case p[last].keys == nil:
 		return leadTo(p, dropped{})
 	}
 	keys := p[last].keys
@@ -222,6 +225,31 @@ func (t *drop) apply(p *planRun, at ref) bool {
 	m, ok := p.field(at, t.key)
 	if ok && m != 0 {
 		p.d.unlink(m)
+	}
+	return ok
+}
+
+// dropIf deletes a field that meets a condition. One that is not there is null to the
+// condition, and stays what it is.
+type dropIf struct {
+	keys []string
+	cond expr
+}
+
+func (t *dropIf) apply(p *planRun, at ref) bool {
+	for _, key := range t.keys {
+		var ok bool
+		if at, ok = p.field(at, key); !ok {
+			return false
+		}
+		if at == 0 {
+			_, ok = t.cond.eval(p, p.null())
+			return ok
+		}
+	}
+	is, ok := t.cond.eval(p, at)
+	if ok && p.isTrue(is) {
+		p.d.unlink(at)
 	}
 	return ok
 }
