@@ -30,6 +30,9 @@ func translate(env *cel.Env, text *source.Text, parsed *celast.AST, issues *cel.
 			}
 			parseError = true
 		}
+		if m := undeclaredMessage.FindStringSubmatch(e.Message); m != nil && itemOfMisspelled(env, parsed, m[1], e.ExprID) {
+			continue
+		}
 		offset := text.Offset(e.Location.Line(), e.Location.Column()+1)
 		errs = append(errs, text.Error(offset, "%s", explain(env, parsed, e)))
 	}
@@ -124,16 +127,6 @@ func tokenHint(token string) string {
 	return ""
 }
 
-// macroUsage shows how the functions that look into their arguments are written.
-var macroUsage = map[string]string{
-	"has":        "has(object.spec)",
-	"all":        "list.all(x, x > 0)",
-	"exists":     "list.exists(x, x > 0)",
-	"exists_one": "list.exists_one(x, x > 0)",
-	"map":        "list.map(x, x + 1)",
-	"filter":     "list.filter(x, x > 0)",
-}
-
 // isCall reports whether parsed calls the function name.
 func isCall(parsed *celast.AST, name string) bool {
 	return findExpr(parsed, func(e celast.Expr) bool {
@@ -202,7 +195,7 @@ func undeclared(env *cel.Env, parsed *celast.AST, name, field string) string {
 		return unknownField(env, name, field)
 	}
 	if isConstant(env) && isVariable(name) {
-		return fmt.Sprintf("cannot use %q here: the value must be constant, since discovery has to know it before any request; "+
+		return fmt.Sprintf("cannot use %q here: the value must be constant, since it is for all requests and known before any; "+
 			"write the value itself, and say in match which requests it is for", name)
 	}
 	if name == upstreamType.TypeName() {
@@ -217,6 +210,13 @@ func undeclared(env *cel.Env, parsed *celast.AST, name, field string) string {
 		if !strings.ContainsAny(function, "_@!-?[") { // the names that operators have inside
 			candidates = append(candidates, function)
 		}
+	}
+	call := isCall(parsed, name)
+	if isConstant(env) && !call {
+		return fmt.Sprintf("undeclared reference to %q; if it is a text, write it in quotes: '%s'", name, source.Cut(name))
+	}
+	if call {
+		candidates = append(candidates, macros...)
 	}
 	if best := source.Closest(name, candidates); best != "" {
 		return fmt.Sprintf("undeclared reference to %q; did you mean %q?", name, best)

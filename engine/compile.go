@@ -25,6 +25,8 @@ type policy struct {
 	prefer                   *Preference
 
 	pins pins // of the requests that it is about
+
+	warnings source.Errors
 }
 
 // Compile makes a set of policies, which apply in the order of their names (see
@@ -152,6 +154,7 @@ func (c *compiler) compile(in *Policy, order int) *policy {
 		c.errorAt(in.Pos, "policy %q does nothing: give it a conversion, a route, a preference, a deny or a warn", in.Name)
 	}
 	p.pins = p.allPins()
+	p.warnings = p.allWarnings(in)
 	return p
 }
 

@@ -42,9 +42,9 @@ func TestEvalConstantMistakes(t *testing.T) {
 			t.Errorf("EvalConstant(%q)\n got %s\nwant %s", code, err, want)
 		}
 	}
-	f("{'from': request.verb}", "a.convert.cel:1:10: cannot use \"request\" here: the value must be constant, since discovery has to know it before any request; write the value itself, and say in match which requests it is for\n  {'from': request.verb}\n           ^")
-	f("[object, upstream, reqest]", "a.convert.cel:1:2: cannot use \"object\" here: the value must be constant, since discovery has to know it before any request; write the value itself, and say in match which requests it is for\n  [object, upstream, reqest]\n   ^")
-	f("[reqest]", "a.convert.cel:1:2: undeclared reference to \"reqest\"\n  [reqest]\n   ^")
+	f("{'from': request.verb}", "a.convert.cel:1:10: cannot use \"request\" here: the value must be constant, since it is for all requests and known before any; write the value itself, and say in match which requests it is for\n  {'from': request.verb}\n           ^")
+	f("[object, upstream, reqest]", "a.convert.cel:1:2: cannot use \"object\" here: the value must be constant, since it is for all requests and known before any; write the value itself, and say in match which requests it is for\n  [object, upstream, reqest]\n   ^")
+	f("[reqest]", "a.convert.cel:1:2: undeclared reference to \"reqest\"; if it is a text, write it in quotes: 'reqest'\n  [reqest]\n   ^")
 	f("{'from' 'a'}", "a.convert.cel:1:9: syntax error: ':' is missing before \"'a'\"\n  {'from' 'a'}\n          ^")
 	f("{1: 2}", "a.convert.cel:1:1: cannot use the value: the keys of a map must be strings, not int\n  {1: 2}\n  ^")
 	f("[timestamp('2026-01-01T00:00:00Z')]", "a.convert.cel:1:1: cannot use the value: a google.protobuf.Timestamp has no JSON form\n  [timestamp('2026-01-01T00:00:00Z')]\n  ^")

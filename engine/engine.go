@@ -162,6 +162,10 @@ type Policy struct {
 
 	// OnFailure says what becomes of a request that the policy fails on.
 	OnFailure FailurePolicy
+
+	// Warnings are what is likely not meant in how the policy is written; see
+	// [Set.Warnings].
+	Warnings source.Errors
 }
 
 // Preference sends requests for a resource to servers of a version, as long as

@@ -43,6 +43,8 @@ type expr struct {
 
 	pins  pins // of the request, for it to be anything but false
 	whole bool // it is true where they are met
+
+	warnings source.Errors
 }
 
 // compileExpr compiles the text of one role of a policy.
@@ -64,6 +66,7 @@ func compileExpr(env *cel.Env, cost uint64, policy string, role role, text *sour
 	}
 	x := &expr{policy: policy, role: role, text: text, program: program, places: checked.NativeRep().SourceInfo(), cost: cost}
 	x.pins, x.whole = pinsOf(checked.NativeRep(), checked.NativeRep().Expr())
+	x.warnings = warningsOf(role, text, checked.NativeRep(), x.pins)
 	return x, nil
 }
 

@@ -20,8 +20,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the want parts of testdata")
 
 // TestFiles compiles the policy files of every archive in testdata and compares
-// either all mistakes, word for word (want.error), or what the files say
-// (want.policies). To add a case, add a file.
+// either all mistakes, word for word (want.error), or what the files say (want.policies)
+// and all warnings, if there are any (want.warnings). To add a case, add a file.
 func TestFiles(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -59,12 +59,15 @@ func fillWant(a *txtar.Archive) {
 		}
 	}
 	a.Files = slices.DeleteFunc(a.Files, func(f txtar.File) bool { return strings.HasPrefix(f.Name, "want.") })
-	_, errs := compile(files, Options{}, nil)
+	set, errs := compile(files, Options{}, nil)
 	if len(errs) > 0 {
 		a.Files = append(a.Files, txtar.File{Name: "want.error", Data: []byte(errs.Error() + "\n")})
 		return
 	}
 	policies, _ := Parse(files)
+	if warnings := shown(set.Warnings(), files); len(warnings) > 0 {
+		a.Files = append(a.Files, txtar.File{Name: "want.warnings", Data: []byte(warnings.Error() + "\n")})
+	}
 	a.Files = append(a.Files, txtar.File{Name: "want.policies", Data: []byte(show(policies))})
 }
 

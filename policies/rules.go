@@ -3,6 +3,7 @@ package policies
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -137,7 +138,7 @@ func (p *parser) migrationRule(f *yamlFile, name string, node *yaml.Node, onFail
 	}
 	spec := &convert.Spec{Policy: name, Pos: o.pos()}
 	policy := engine.Policy{Name: name, Origin: p.origin, Pos: o.pos(), Convert: spec}
-	before := len(f.errs)
+	before, warned := len(f.errs), len(f.warnings)
 
 	o.versions(spec)
 	policy.Match = o.text("match")
@@ -150,6 +151,7 @@ func (p *parser) migrationRule(f *yamlFile, name string, node *yaml.Node, onFail
 	}
 	o.transformations(spec)
 	o.done()
+	policy.Warnings = slices.Clone(f.warnings[warned:])
 
 	// A rule that is not understood converts nothing, but the engine still looks
 	// for mistakes in its expression, and in those of its transformations that are.

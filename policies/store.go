@@ -231,5 +231,6 @@ func (s *Store) swap(set *engine.Set, hash string, objects []ObjectStatus) {
 			next.status.Err, next.status.ErrTime = old.status.Err, old.status.ErrTime
 		}
 	}
+	s.logWarnings(set.Warnings())
 	s.live.Store(next)
 }

@@ -15,6 +15,13 @@ func (s *Store) told() {
 	}
 }
 
+// logWarnings logs what is likely not meant in policies that become live.
+func (s *Store) logWarnings(warnings source.Errors) {
+	for _, w := range warnings[:min(len(warnings), maxLogged)] {
+		s.log.Warn("a policy likely does not do what is meant", "at", w.Pos.String(), "warning", w.Msg)
+	}
+}
+
 // judged notes what became of the objects where that changes nothing of what is live.
 func (s *Store) judged(objects []ObjectStatus) {
 	next := *s.live.Load()

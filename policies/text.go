@@ -77,6 +77,9 @@ func showLines(errs source.Errors, sources ...[]File) {
 // files, with the lines at their places. It reads what opts names once more; a file that is
 // gone by now has no line.
 func Show(errs source.Errors, opts Options, files ...File) source.Errors {
+	if len(errs) == 0 {
+		return nil
+	}
 	found, _ := readAll(opts.Dirs)
 	return shown(errs, append(found, files...))
 }

@@ -38,6 +38,8 @@ type yamlFile struct {
 	nodes int      // values made so far, see maxNodes
 	errs  source.Errors
 
+	warnings source.Errors // of values that may be others than they look like
+
 	// fields are the paths of the nodes, where those are the places; see placeByField.
 	fields map[*yaml.Node]string
 
@@ -117,12 +119,20 @@ func (f *yamlFile) fail(node *yaml.Node, format string, args ...any) {
 }
 
 func (f *yamlFile) failAt(pos source.Pos, format string, args ...any) {
+	f.errs = append(f.errs, f.mistake(pos, format, args...))
+}
+
+func (f *yamlFile) warn(node *yaml.Node, format string, args ...any) {
+	f.warnings = append(f.warnings, f.mistake(f.pos(node), format, args...))
+}
+
+func (f *yamlFile) mistake(pos source.Pos, format string, args ...any) *source.Error {
 	e := &source.Error{Pos: pos, Msg: fmt.Sprintf(format, args...)}
 	if pos.Line > 0 && pos.Line <= len(f.lines) {
 		e.Line = strings.TrimRight(f.lines[pos.Line-1], "\r")
 		e.Caret = min(pos.Col-1, len(e.Line))
 	}
-	f.errs = append(f.errs, e)
+	return e
 }
 
 // deref returns the node that an alias stands for.
@@ -227,6 +237,9 @@ func (f *yamlFile) mapValue(node *yaml.Node, depth int) (any, bool) {
 func (f *yamlFile) scalarValue(node *yaml.Node) (any, bool) {
 	switch node.ShortTag() {
 	case "!!null":
+		if node.Value == "" {
+			f.warn(node, `the value is empty, which YAML reads as null: write null, or "" for an empty text`)
+		}
 		return nil, true
 	case "!!bool":
 		return strings.EqualFold(node.Value, "true"), true
@@ -253,6 +266,20 @@ func isOldBool(s string) bool {
 	return false
 }
 
+// notationOf names how an integer is written that JSON would write in another way.
+func notationOf(text string) string {
+	digits := strings.ToLower(strings.TrimLeft(text, "+-"))
+	switch {
+	case strings.HasPrefix(digits, "0x"):
+		return "a hexadecimal number"
+	case strings.HasPrefix(digits, "0b"):
+		return "a binary number"
+	case strings.HasPrefix(digits, "0") && strings.Trim(digits, "0_") != "":
+		return "an octal number"
+	}
+	return "a number"
+}
+
 // number returns a number with the digits that the file has, as long as JSON
 // could write it so; others (hexadecimal, 1_000) as the integers they are.
 func (f *yamlFile) number(node *yaml.Node) (any, bool) {
@@ -261,6 +288,7 @@ func (f *yamlFile) number(node *yaml.Node) (any, bool) {
 	}
 	var i int64
 	if node.Decode(&i) == nil {
+		f.warn(node, `the value is %d: YAML 1.1, which kubectl reads, takes %s for %s; write %[1]d, or "%[2]s" in quotes for the text`, i, node.Value, notationOf(node.Value))
 		return json.Number(strconv.FormatInt(i, 10)), true
 	}
 	f.fail(node, "%s is not a number that JSON can write", node.Value)

@@ -65,6 +65,7 @@ var syntaxMistakes = []struct {
 	{"mapping values are not allowed in this context", 0, secondColon},
 	{"could not find expected ':'", 0, say("the line is no key with a colon, and not part of what stands above it: check its indentation")},
 	{"did not find expected comment or line break", 0, blockHeader},
+	{"found a tab character", 0, tabIndent},
 	{"unknown anchor ", 0, unknownAnchor},
 }
 
@@ -198,11 +199,24 @@ func unknownEscape(lines []string, m *syntaxMistake) {
 	}
 }
 
+const noTabs = "a tab cannot indent: use spaces"
+
+// tabIndent finds the first line, from that on where what it breaks begins, that a tab
+// indents.
+func tabIndent(lines []string, m *syntaxMistake) {
+	for i, line := range lines[m.line-1:] {
+		if at := strings.IndexByte(line[:indentOf(line)], '\t'); at >= 0 && !isBlank(line) {
+			m.line, m.col, m.msg = m.line+i, at, noTabs
+			return
+		}
+	}
+}
+
 // badStart explains characters that no plain text begins with.
 func badStart(lines []string, m *syntaxMistake) {
 	line := lines[m.line-1]
 	if i := strings.IndexByte(line[:indentOf(line)], '\t'); i >= 0 {
-		m.col, m.msg = i, "a tab cannot indent: use spaces"
+		m.col, m.msg = i, noTabs
 		return
 	}
 	if at := reservedStart.FindStringSubmatchIndex(line); at != nil {

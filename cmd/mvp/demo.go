@@ -66,7 +66,7 @@ func runDemo(ctx context.Context, std streams, o demoOptions) (err error) {
 	go func() { ended <- s.run(serving) }()
 	err = showDemo(serving, std, o, demoRun{dir: dir, certFile: certFile, plane: plane, stack: s})
 	if err == nil && !o.once {
-		<-ctx.Done()
+		tellReloads(ctx, std.out, s.policies)
 	}
 	stop()
 	return errors.Join(err, <-ended)
@@ -156,7 +156,8 @@ MVP stays up until you press Ctrl-C. Try it with your own kubectl:
   curl http://%s/upstreams
   curl http://%s/policies
 
-The rules are in %s; MVP reloads them when you edit them.
+The rules are in %s; MVP reloads them when you edit them,
+and says here what came of it.
 `, kubeconfig, run.stack.admins.Addr(), run.stack.admins.Addr(), run.stack.admins.Addr(), filepath.Join(run.dir, "policies", "mvp-rules.yaml"))
 	return nil
 }

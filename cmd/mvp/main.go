@@ -64,6 +64,8 @@ func run(ctx context.Context, args []string, std streams) int {
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		PersistentPreRunE: checkNumbers,
 	}
 	root.SetArgs(args)
 	root.SetIn(std.in)

@@ -115,4 +115,13 @@ func TestUsage(t *testing.T) {
 	f(`cannot print "xml": -o takes diff, yaml, json, junit, markdown`, "test-policy", "--library", "all", "-o", "xml", "x.yaml")
 	f(`cannot use --request "GET": want a method and a path`, "test-policy", "--library", "all", "--request", "GET", "x.yaml")
 	f("cannot use --request \"GET //x\": cannot accept request", "test-policy", "--library", "all", "--request", "GET //x", "x.yaml")
+	f(`cannot use --served "policy": want a group version such as policy/v1beta1, or v1 for the core group`, "test-policy", "--library", "all", "--served", "policy", "x.yaml")
+	f(`cannot use --served "PodDisruptionBudget": want`, "test-policy", "--library", "all", "--served", "PodDisruptionBudget", "x.yaml")
+	f(`cannot use --served "a/b/c": want`, "test-policy", "--library", "all", "--served", "a/b/c", "x.yaml")
+	f("cannot use --coverage-min 101: want a percentage, from 0 to 100", "test-policy", "--library", "all", "--coverage-min", "101")
+	f("cannot use --coverage-min NaN: want a percentage", "test-policy", "--library", "all", "--coverage-min", "NaN")
+	f("cannot use --coverage-min -1: it cannot be negative", "test-policy", "--library", "all", "--coverage-min", "-1")
+	f("cannot use --fuzz -1: it cannot be negative", "test-policy", "--library", "all", "--fuzz", "-1")
+	f("cannot use --upstream-probe-interval -1s: it cannot be negative", "serve", "--upstream", "https://h:1", "--upstream-probe-interval", "-1s")
+	f("cannot use --max-body-bytes -1: it cannot be negative", "serve", "--upstream", "https://h:1", "--max-body-bytes", "-1")
 }

@@ -23,8 +23,9 @@ func checkFields(set *engine.Set, opts policies.Options, schemas func(convert.Ve
 // reportPolicies is what /policies answers.
 func (s *stack) reportPolicies() policyReport {
 	report := reportPolicies(s.policies, s.proxy.PolicyCounts)
-	if missing := s.proxy.MissingFields(); len(missing) > 0 {
-		report.Warnings = mistakes(s.policies.Show(missing))
+	if warnings := append(s.policies.Current().Warnings(), s.proxy.MissingFields()...); len(warnings) > 0 {
+		warnings.Sort()
+		report.Warnings = mistakes(s.policies.Show(warnings))
 	}
 	return report
 }

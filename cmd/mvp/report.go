@@ -27,8 +27,9 @@ type policyReport struct {
 	// stays live until they are right.
 	LastReload *failedReload `json:"lastReload,omitempty"`
 
-	// Warnings are paths in rules of live policies that mean no field, as far as the
-	// schemas of the versions are known now.
+	// Warnings are what in live policies is likely not meant, such as a rule that never
+	// acts, and paths in rules that mean no field, as far as the schemas of the versions
+	// are known now.
 	Warnings []mistake `json:"warnings,omitempty"`
 }
 

@@ -126,6 +126,12 @@ func testPolicy(std streams, opts *testPolicyOptions, args []string) error {
 	if !slices.Contains(colorModes, opts.color) {
 		return usageError("cannot use --color %q: want %s", opts.color, strings.Join(colorModes, ", "))
 	}
+	if !(opts.coverageMin >= 0 && opts.coverageMin <= 100) { // so not NaN, either
+		return usageError("cannot use --coverage-min %v: want a percentage, from 0 to 100", opts.coverageMin)
+	}
+	if err := opts.checkServed(); err != nil {
+		return err
+	}
 	if opts.roundTrip || opts.fuzz != 0 {
 		return testRoundTrips(std, opts, args)
 	}

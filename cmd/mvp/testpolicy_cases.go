@@ -36,22 +36,20 @@ func testCases(std streams, opts *testPolicyOptions, files []string) error {
 		run.Schema = opts.schema(kinds)
 	}
 	var folders []*caseFolder
-	var errs []error
+	warn := newWarner(std.err)
 	for _, file := range files {
 		cases, err := policytest.Load(file)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
 		folder := folderOf(&folders, filepath.Dir(file))
+		if err != nil {
+			folder.outcomes = append(folder.outcomes, policytest.Unread(file, err))
+		}
 		for _, c := range cases {
 			if wanted.MatchString(c.Name) {
-				folder.outcomes = append(folder.outcomes, c.Run(run))
+				outcome := c.Run(run)
+				warn.tell(outcome.Warnings)
+				folder.outcomes = append(folder.outcomes, outcome)
 			}
 		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
 	}
 	if err := printCases(std, opts, folders, run.Coverage); err != nil {
 		return err
@@ -172,7 +170,11 @@ func printCase(std streams, o *policytest.Outcome, verbose, color bool) {
 	if color {
 		text = colorDiff(text)
 	}
-	fmt.Fprintf(std.out, "    %s\n", strings.ReplaceAll(o.Case.File+":\n"+text, "\n", "\n    "))
+	var mistakes policytest.Mistakes
+	if !errors.As(o.Err, &mistakes) { // which say themselves where they are
+		text = o.Case.File + ":\n" + text
+	}
+	fmt.Fprintf(std.out, "    %s\n", strings.ReplaceAll(text, "\n", "\n    "))
 }
 
 // problemText is what is wrong with a case; "" when nothing is.

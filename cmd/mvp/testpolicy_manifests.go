@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/mixed-version-proxy/mvp/engine"
@@ -25,6 +24,7 @@ func testManifests(std streams, opts *testPolicyOptions, args []string) error {
 	if err != nil {
 		return &exitError{exitPolicies, policyErrors(err)}
 	}
+	newWarner(std.err).tell(policies.Show(set.Warnings(), opts.policies))
 	input, err := readInput(std.in, template, args)
 	if err == nil && len(args) > 0 && input.count() == 0 {
 		err = fmt.Errorf("no manifests in %s", strings.Join(args, ", "))
@@ -48,6 +48,9 @@ func testManifests(std streams, opts *testPolicyOptions, args []string) error {
 	set = set.WithSchemas(kinds.types)
 	run.Schema = opts.schema(kinds)
 	run.Servers = opts.servers(set)
+	for _, note := range opts.idleServed(set) {
+		fmt.Fprintf(std.err, "mvp: %s\n", note)
+	}
 	reports := input.run(set, template, run)
 	p := printer{out: std.out, err: std.err, color: useColor(std.out, opts.color), trace: opts.trace, explain: opts.explain}
 	if err := p.print(opts.output, reports); err != nil {
@@ -102,19 +105,6 @@ func (opts *testPolicyOptions) check(args []string) (*dryrun.Template, error) {
 		return nil, usageError("cannot run %q on manifests: it has no body; --response FILE is what a server answers", opts.request)
 	}
 	return template, nil
-}
-
-// servers are those that --served describes; nil without it.
-func (opts *testPolicyOptions) servers(set *engine.Set) []dryrun.Server {
-	if len(opts.served) == 0 {
-		return nil
-	}
-	unconverted := dryrun.Unconverted(set)
-	return []dryrun.Server{{Name: "server", Serves: func(group, version, resource string) bool {
-		groupVersion := strings.TrimPrefix(group+"/"+version, "/")
-		return unconverted(group, version, resource) || slices.Contains(opts.served, groupVersion) ||
-			slices.Contains(opts.served, groupVersion+" "+resource)
-	}}}
 }
 
 // input is what the requests are made of.

@@ -120,7 +120,7 @@ func (opts *testPolicyOptions) tripSets(std streams, args []string) ([]*tripSet,
 		case files == nil:
 			return nil, usageError("no policies: give --policies DIR or --library NAME, or cases")
 		}
-		return opts.caseTrips(files)
+		return opts.caseTrips(std, files)
 	}
 	set, err := policies.Load(opts.policies)
 	if err != nil {
@@ -130,17 +130,24 @@ func (opts *testPolicyOptions) tripSets(std streams, args []string) ([]*tripSet,
 	if err != nil {
 		return nil, err
 	}
+	newWarner(std.err).tell(policies.Show(set.Warnings(), opts.policies))
 	s, err := opts.tripSet(set, in.manifests, nil)
-	return []*tripSet{s}, err
+	if err != nil {
+		return nil, err
+	}
+	return []*tripSet{s}, checkFields(set, opts.policies, s.kinds.types)
 }
 
 // caseTrips are the policies and objects of the cases in each file.
-func (opts *testPolicyOptions) caseTrips(files []string) ([]*tripSet, error) {
+func (opts *testPolicyOptions) caseTrips(std streams, files []string) ([]*tripSet, error) {
 	var sets []*tripSet
+	var errs []error
+	warn := newWarner(std.err)
 	for _, file := range files {
 		cases, err := policytest.Load(file)
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
 		var manifests []dryrun.Manifest
 		for _, c := range cases {
@@ -150,17 +157,18 @@ func (opts *testPolicyOptions) caseTrips(files []string) ([]*tripSet, error) {
 			}
 			manifests = append(manifests, objects...)
 		}
-		set, err := cases[0].Set(policytest.Options{Limits: opts.policies.Limits})
+		set, err := cases[0].Set(policytest.Options{Schemas: offlineSchemas, Limits: opts.policies.Limits})
 		if err != nil {
 			return nil, &exitError{exitPolicies, policyErrors(err)}
 		}
+		warn.tell(cases[0].Warnings(set))
 		s, err := opts.tripSet(set, manifests, cases[0].Resources())
 		if err != nil {
 			return nil, err
 		}
 		sets = append(sets, s)
 	}
-	return sets, nil
+	return sets, errors.Join(errs...)
 }
 
 func (opts *testPolicyOptions) tripSet(set *engine.Set, manifests, resources []dryrun.Manifest) (*tripSet, error) {

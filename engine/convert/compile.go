@@ -17,6 +17,8 @@ type Converter struct {
 
 	preserve []path // in the server's version
 	hidden   []path // those of them that the client does not see
+
+	warnings source.Errors // about the rules
 }
 
 // Compile makes a Converter. When the spec has mistakes it returns all of them,
@@ -50,6 +52,10 @@ func Compile(spec Spec) (*Converter, source.Errors) {
 		}
 		*p.into = compiled
 		errs = append(errs, mistakes...)
+	}
+	if len(errs) == 0 {
+		found := findClashes(c)
+		errs, c.warnings = found.errs, found.warnings
 	}
 	if len(errs) > 0 {
 		errs.Sort()

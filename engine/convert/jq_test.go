@@ -32,7 +32,7 @@ func TestJQ(t *testing.T) {
 			return
 		}
 		src := `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","uid":"1"},"spec":` + spec + `}`
-		vars := &Vars{Request: map[string]any{"verb": "create", "groups": []string{"a"}}}
+		vars := &Vars{Request: map[string]any{"verb": "create", "query": map[string]any{"groups": []string{"a"}}}}
 		got, err := c.Object(nil, []byte(src), ToServer, vars)
 		if err != nil {
 			if err.Error() != want {
@@ -71,7 +71,7 @@ func TestJQ(t *testing.T) {
 	f(`.spec.n = .spec.n * 1000`, `{"n":1e3}`, `{"n":1000000}`)
 	f(`.spec.a = (.spec.l - ["x"])`, `{"l":["x","y"]}`, `{"a":["y"],"l":["x","y"]}`)
 	f(`.spec.l[.spec.i] = 1`, `{"l":[0,0],"i":1}`, `{"i":1,"l":[0,1]}`)
-	f(`.spec = {v: $request.verb, g: $request.groups[0], $from, $to}`, `{}`,
+	f(`.spec = {v: $request.verb, g: $request.query.groups[0], $from, $to}`, `{}`,
 		`{"from":"example.com/v1","g":"a","to":"example.com/v2","v":"create"}`)
 	f(`.metadata.name = "b" | .metadata.uid = "2" | .metadata.finalizers = ["x"] | .apiVersion = "x" | .kind = "y"`, `{}`, `{}`)
 	f(`del(.metadata)`, `{}`, `{}`)

@@ -21,6 +21,7 @@ type jqChecker struct {
 
 	scope     []jqFunc
 	unbounded bool // what cannot be bounded may be used: see unboundedFuncs
+	rebound   bool // the program has a variable $request of its own
 }
 
 // jqFunc is a function in scope: of the program, or a parameter of one.
@@ -80,6 +81,9 @@ func (c *jqChecker) query(q *gojq.Query) {
 		c.term(q.Term)
 	} else {
 		c.query(q.Left)
+		if q.Op == gojq.OpPipe && len(q.Patterns) == 0 && isRequest(q.Left) {
+			c.requestField(pipedField(q.Right))
+		}
 		c.patterns(q.Patterns)
 		c.query(q.Right)
 		c.operator(q)
@@ -92,6 +96,7 @@ func (c *jqChecker) funcDef(def *gojq.FuncDef) {
 	level := len(c.scope)
 	c.scope = append(c.scope, jqFunc{jqName(def.Name, len(def.Args)), true})
 	for _, arg := range def.Args {
+		c.rebound = c.rebound || arg == requestVariable
 		c.scope = append(c.scope, jqFunc{jqName(strings.TrimPrefix(arg, "$"), 0), false})
 	}
 	c.query(def.Body)
@@ -194,8 +199,10 @@ func (c *jqChecker) format(name string) {
 
 func (c *jqChecker) patterns(patterns []*gojq.Pattern) {
 	for _, p := range patterns {
+		c.rebound = c.rebound || p.Name == requestVariable
 		c.patterns(p.Array)
 		for _, o := range p.Object {
+			c.rebound = c.rebound || o.Key == requestVariable
 			c.str(o.KeyString)
 			c.query(o.KeyQuery)
 			if o.Val != nil {
@@ -236,6 +243,9 @@ func (c *jqChecker) call(t *gojq.Term) {
 	f := t.Func
 	if strings.HasPrefix(f.Name, "$") {
 		c.variable(f.Name)
+		if f.Name == requestVariable && len(t.SuffixList) > 0 {
+			c.requestField(t.SuffixList[0].Index)
+		}
 		return
 	}
 	c.seen[f.Name]++

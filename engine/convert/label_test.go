@@ -22,10 +22,11 @@ func TestLabelFindsWhatTheClientSees(t *testing.T) {
 			modify("a", "x", "y"),
 			modify("b", "y", "z"),
 			{Action: Rename, Path: label("a"), TargetPath: label("b")},
-			modify("b", "y", "w"),
+			modify("b", "z", "w"),
 			modify("a", "z", "x"),
-			modify("c", "x", "y"),
 			modify("c", "y", "z"),
+			modify("c", "x", "y"),
+			modify("c", "w", "y"),
 			{Action: EnsureFieldExistence, Path: label("c"), DefaultValue: "x", HasDefault: true},
 			{Action: Remove, Path: label("d")},
 		},
@@ -96,5 +97,5 @@ func TestLabelErrors(t *testing.T) {
 	f("makes it something that is no string",
 		Rule{Action: Modify, Path: "metadata.labels.a", MatchValue: "1", HasMatch: true, ReplaceValue: 1, HasReplace: true})
 	f("renames it more than once", Rule{Action: Rename, Path: "metadata.labels.a", TargetPath: "metadata.labels.b"},
-		Rule{Action: Rename, Path: "metadata.labels.c", TargetPath: "metadata.labels.b"})
+		Rule{Action: Rename, Path: "metadata.labels.b", TargetPath: "metadata.labels.c"})
 }

@@ -50,7 +50,7 @@ r:2:1: targetPath: a.io/v2 things has no field spec.elsewhere; known are fresh, 
 		Rule{Action: Rename, Path: "spec.old", TargetPath: "spec.tmp"}, Rule{Action: Rename, Path: "spec.tmp", TargetPath: "spec.elsewhere"})
 
 	f("", Rule{Action: Rename, Path: "spec.list[*].b", TargetPath: "spec.list[*].c"})
-	f("r:1:1: path: a.io/v1 Thing has no field spec.list[*].d; did you mean spec.list[*].a?", Rule{Action: Rename, Path: "spec.list[*].d", TargetPath: "spec.list[*].c"})
+	f("r:1:1: path: a.io/v1 Thing has no field spec.list[*].d; known are a, b", Rule{Action: Rename, Path: "spec.list[*].d", TargetPath: "spec.list[*].c"})
 
 	f("", Rule{Action: Modify, Path: "spec.mode", HasReplace: true, ReplaceValue: 1})
 	f("", Rule{Action: Modify, Path: "spec.extra", HasReplace: true, ReplaceValue: 1}) // which only the server has

@@ -9,6 +9,9 @@ import (
 // product of two lengths, and the names that policies use are far shorter.
 const maxSuggestBytes = 64
 
+// minSuggestBytes is how short a word may be that is taken for a misspelling.
+const minSuggestBytes = 3
+
 // maxListed is how many known words a message lists.
 const maxListed = 16
 
@@ -27,7 +30,8 @@ func Suggest(word string, known []string) string {
 
 // Closest returns the known word that word is likely a misspelling of, or "" if
 // it is near none: up to a quarter of its bytes, and always one, may be missing,
-// too many, wrong or swapped with their neighbour. Case does not count. Of
+// too many, wrong or swapped with their neighbour. Names of one or two bytes are near
+// themselves only: any other would be near, too. Case does not count. Of
 // several words equally near it returns the first in string order, whatever their
 // order in known.
 func Closest(word string, known []string) string {
@@ -35,6 +39,9 @@ func Closest(word string, known []string) string {
 	best, least := "", max(1, len(word)/4)+1
 	for _, k := range known {
 		d := editDistance(word, strings.ToLower(k))
+		if d > 0 && min(len(word), len(k)) < minSuggestBytes {
+			continue
+		}
 		if d < least || d == least && best != "" && k < best {
 			best, least = k, d
 		}

@@ -26,8 +26,17 @@ func TestClosest(t *testing.T) {
 	f(strings.Repeat("rename", 20), "")
 
 	// Of several as near, the first in string order.
-	if got := Closest("aa", []string{"ac", "ab", "ad"}); got != "ab" {
-		t.Errorf("got %q, want ab", got)
+	if got := Closest("aaa", []string{"aac", "aab", "aad"}); got != "aab" {
+		t.Errorf("got %q, want aab", got)
+	}
+	// What is short is near itself only.
+	for _, short := range []string{"a", "ab"} {
+		if got := Closest(short, []string{"x", "b", "ax", "abc", "ba"}); got != "" {
+			t.Errorf("Closest(%q) = %q, want none", short, got)
+		}
+		if got := Closest(short, []string{strings.ToUpper(short)}); got != strings.ToUpper(short) {
+			t.Errorf("Closest(%q) = %q, want it in upper case", short, got)
+		}
 	}
 	if got := Closest("a", nil); got != "" {
 		t.Errorf("got %q of no words", got)

@@ -2,18 +2,18 @@ package policytest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
 	"golang.org/x/tools/txtar"
-	"sigs.k8s.io/yaml"
 
+	"github.com/mixed-version-proxy/mvp/engine/source"
 	"github.com/mixed-version-proxy/mvp/policies"
 	"github.com/mixed-version-proxy/mvp/policies/dryrun"
 )
@@ -34,87 +34,166 @@ const (
 	wantAnswer  = "want.answer.yaml" // what the client is answered
 )
 
+// archiveParts are the names of the parts of an archive.
+var archiveParts = []string{
+	policiesDir + "…", fileLibrary, fileCRDs, fileServers, fileUser, fileRequest, fileInput, fileResponse, wantSummary, wantSent, wantAnswer,
+}
+
 // loadArchive makes the one case of a *_test.txtar file.
-func loadArchive(name string, data []byte) ([]*Case, error) {
-	a := &archive{name: name, txtar: txtar.Parse(data), c: &Case{File: name, Name: nameOf(name)}}
+func loadArchive(name string, data []byte) ([]*Case, source.Errors) {
+	a := &archive{
+		name: name, txtar: txtar.Parse(data), c: &Case{File: name, Name: nameOf(name)},
+		text: source.Text{Code: string(data), Start: source.Pos{File: name, Line: 1, Col: 1}},
+	}
 	a.c.template.Header = http.Header{}
-	var errs []error
+	starts := a.starts()
 	for i := range a.txtar.Files {
-		file := &a.txtar.Files[i]
-		if err := a.file(file.Name, file.Data); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", file.Name, err))
-		}
+		a.part(starts[i], &a.txtar.Files[i])
 	}
-	source := &a.c.policies
-	if len(source.files) == 0 && len(source.library) == 0 {
-		source.dirs = []string{filepath.Dir(name)}
-		a.c.reads = source.dirs
+	from := &a.c.policies
+	if len(from.files) == 0 && len(from.library) == 0 {
+		from.dirs = []string{filepath.Dir(name)}
+		a.c.reads = from.dirs
 	}
-	if len(a.c.wants) == 0 {
-		errs = append(errs, fmt.Errorf("it expects nothing: add -- %s --, -- %s -- or -- %s --, and fill it in with --update", wantSummary, wantSent, wantAnswer))
+	switch at := a.index(wantAnswer); {
+	case len(a.errs) > 0:
+	case len(a.c.wants) == 0:
+		a.failAt(0, "the case expects nothing: add -- %s --, -- %s -- or -- %s --, and fill it in with --update", wantSummary, wantSent, wantAnswer)
+	case at >= 0 && a.c.response == nil:
+		a.failAt(starts[at], "%s: %s", wantAnswer, noResponse)
 	}
-	return []*Case{a.c}, errors.Join(errs...)
+	return []*Case{a.c}, a.errs
 }
 
 // archive is a *_test.txtar file.
 type archive struct {
 	name  string
+	text  source.Text // all of it
 	txtar *txtar.Archive
 	c     *Case
+
+	errs source.Errors
 }
 
-// file takes one file of the archive.
-func (a *archive) file(name string, data []byte) error {
-	if policy, ok := strings.CutPrefix(name, policiesDir); ok {
-		a.c.policies.files = append(a.c.policies.files, policies.File{Name: policy, Data: data})
-		return nil
+// failAt notes a mistake at an offset in the archive.
+func (a *archive) failAt(offset int, format string, args ...any) {
+	a.errs = append(a.errs, a.text.Error(offset, format, args...))
+}
+
+// part takes one file of the archive, whose name stands at start.
+func (a *archive) part(start int, file *txtar.File) {
+	if policy, ok := strings.CutPrefix(file.Name, policiesDir); ok {
+		a.c.policies.files = append(a.c.policies.files, policies.File{Name: policy, Data: file.Data})
+		return
 	}
 	var err error
-	switch name {
+	switch file.Name {
 	case fileLibrary:
-		a.c.policies.library = strings.Fields(string(data))
+		a.c.policies.library = strings.Fields(string(file.Data))
 	case fileCRDs:
-		a.c.resources, err = dryrun.Read(bytes.NewReader(data), name)
+		a.c.resources, err = dryrun.Read(bytes.NewReader(file.Data), file.Name)
 	case fileServers:
-		err = yaml.UnmarshalStrict(data, &a.c.servers)
+		var servers []serverSpec
+		if decoded := a.decode(start, file, &servers); decoded != nil {
+			a.c.servers = serversOf("", servers, func(path, format string, args ...any) {
+				a.errs = append(a.errs, decoded.Error(path, format, args...))
+			})
+		}
 	case fileUser:
 		var user userSpec
-		err = yaml.UnmarshalStrict(data, &user)
+		a.decode(start, file, &user)
 		a.c.template.User = user.user()
 	case fileRequest:
-		err = a.request(string(data))
+		a.request(a.content(start), string(file.Data))
 	case fileInput, fileInput + ".yaml", fileInput + ".json":
-		a.c.bodies, err = dryrun.ReadDocuments(bytes.NewReader(data), name)
+		a.c.bodies, err = dryrun.ReadDocuments(bytes.NewReader(file.Data), file.Name)
 	case fileResponse, fileResponse + ".yaml", fileResponse + ".json":
-		a.c.response = data
+		a.c.response = file.Data
 	case wantSummary:
-		a.c.wants = append(a.c.wants, &goldenPart{a, name, summary})
+		a.c.wants = append(a.c.wants, &goldenPart{a, file.Name, summary})
 	case wantSent:
-		a.c.wants = append(a.c.wants, &goldenPart{a, name, sentBody.yaml})
+		a.c.wants = append(a.c.wants, &goldenPart{a, file.Name, sentBody.yaml})
 	case wantAnswer:
-		a.c.wants = append(a.c.wants, &goldenPart{a, name, answerBody.yaml})
+		a.c.wants = append(a.c.wants, &goldenPart{a, file.Name, answerBody.yaml})
 	default:
-		err = fmt.Errorf("no such part of a case; there are %s", strings.Join([]string{
-			policiesDir + "…", fileLibrary, fileCRDs, fileServers, fileUser, fileRequest, fileInput, fileResponse, wantSummary, wantSent, wantAnswer,
-		}, ", "))
+		known := append(slices.Clone(archiveParts), policiesDir+path.Base(file.Name))
+		if source.Closest(file.Name, known) == "" {
+			known = archiveParts
+		}
+		a.failAt(start, "a case has no part %s%s", source.Quote(file.Name), source.Suggest(file.Name, known))
 	}
-	return err
+	if err == nil {
+		return
+	}
+	if mistakes := policies.SyntaxMistakes(a.within(start, file)); len(mistakes) > 0 {
+		a.errs = append(a.errs, mistakes...)
+		return
+	}
+	a.failAt(start, "%v", err)
 }
 
-// request reads the request line and the header lines after it.
-func (a *archive) request(text string) error {
-	line, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if err := a.c.template.ParseLine(line); err != nil {
-		return err
+// starts are the offsets of the names of the parts in the archive.
+func (a *archive) starts() []int {
+	var starts []int
+	offset := 0
+	for line := range strings.Lines(a.text.Code) {
+		if len(txtar.Parse([]byte(line)).Files) > 0 {
+			starts = append(starts, offset+len("-- "))
+		}
+		offset += len(line)
 	}
-	for header := range strings.Lines(rest) {
-		name, value, ok := strings.Cut(strings.TrimSpace(header), ":")
+	return starts
+}
+
+// content is the offset of what stands below the name of a part at start.
+func (a *archive) content(start int) int {
+	if i := strings.IndexByte(a.text.Code[start:], '\n'); i >= 0 {
+		return start + i + 1
+	}
+	return len(a.text.Code)
+}
+
+// within is a part of the archive as a file whose lines stand where they do in the archive.
+func (a *archive) within(start int, part *txtar.File) policies.File {
+	above := strings.Count(a.text.Code[:a.content(start)], "\n")
+	return policies.File{Name: a.name, Data: append(bytes.Repeat([]byte("\n"), above), part.Data...)}
+}
+
+// decode reads a part into a value; nil when it cannot be read.
+func (a *archive) decode(start int, part *txtar.File, into any) *policies.Decoded {
+	decoded, errs := policies.Decode(a.within(start, part), part.Name, into)
+	a.errs = append(a.errs, errs...)
+	if len(errs) > 0 {
+		return nil
+	}
+	return decoded
+}
+
+// request reads the request line and the header lines after it, which stand from offset on.
+func (a *archive) request(offset int, lines string) {
+	line := -1
+	for text := range strings.Lines(lines) {
+		at := offset
+		offset += len(text)
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		if line++; line == 0 {
+			if err := a.c.template.ParseLine(text); err != nil {
+				a.failAt(at, "%v", err)
+			}
+			continue
+		}
+		name, value, ok := strings.Cut(text, ":")
 		if !ok {
-			return fmt.Errorf("%q is no header line, such as \"User-Agent: kubectl/v1.30\"", strings.TrimSpace(header))
+			a.failAt(at, "%q is no header line, such as \"User-Agent: kubectl/v1.30\"", text)
+			continue
 		}
 		a.c.template.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 	}
-	return nil
+	if line < 0 {
+		a.failAt(offset, "the request is empty: %v", a.c.template.ParseLine(""))
+	}
 }
 
 // summary is what became of each request, in words.
@@ -139,10 +218,13 @@ type goldenPart struct {
 	text    func(results []*dryrun.Result) (string, error)
 }
 
-// at is where in the archive g is.
-func (g *goldenPart) at() int {
-	return slices.IndexFunc(g.archive.txtar.Files, func(f txtar.File) bool { return f.Name == g.name })
+// index is which of its parts is called name; -1 for none.
+func (a *archive) index(name string) int {
+	return slices.IndexFunc(a.txtar.Files, func(f txtar.File) bool { return f.Name == name })
 }
+
+// at is where in the archive g is.
+func (g *goldenPart) at() int { return g.archive.index(g.name) }
 
 func (g *goldenPart) check(results []*dryrun.Result) (string, error) {
 	got, err := g.text(results)

@@ -2,7 +2,6 @@ package policytest
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 	"sigs.k8s.io/yaml"
 
+	"github.com/mixed-version-proxy/mvp/engine/source"
 	"github.com/mixed-version-proxy/mvp/policies/dryrun"
 )
 
@@ -36,36 +36,53 @@ type expectSpec struct {
 	GoldenAnswer string          `json:"goldenAnswer"`
 }
 
-func (l *yamlLoader) wants(e *expectSpec) ([]want, error) {
+// wants are what the case spec, which stands at the path at, expects.
+func (l *yamlLoader) wants(spec *caseSpec, at string) []want {
+	e := spec.Expect
 	if e == nil {
-		return nil, errors.New("it expects nothing: give it expect")
+		l.fail(at, "the case expects nothing: give it expect")
+		return nil
 	}
+	at += ".expect"
 	if e.Result != "" && !slices.Contains(dryrun.Outcomes, e.Result) {
-		return nil, fmt.Errorf("expect.result: %q is none of %v", e.Result, dryrun.Outcomes)
+		l.fail(at+".result", "expect.result: there is no %q%s", e.Result, source.Suggest(string(e.Result), outcomeNames()))
 	}
 	if e.Code != 0 && http.StatusText(e.Code) == "" {
-		return nil, fmt.Errorf("expect.code: %d is no HTTP status", e.Code)
+		l.fail(at+".code", "expect.code: %d is no HTTP status", e.Code)
 	}
 	wants := []want{wantFields{e}}
-	for _, body := range []struct {
-		given json.RawMessage
-		file  string
-		of    body
-	}{
-		{e.Object, e.Golden, sentBody},
-		{e.Answer, e.GoldenAnswer, answerBody},
-	} {
-		if body.given != nil {
-			wants = append(wants, wantBody{body.of, body.given})
-		}
-		if body.file != "" {
-			wants = append(wants, &goldenFile{l.path(body.file), body.of})
-		}
+	sent := contentSpec{"object", e.Object, "golden", e.Golden}
+	answer := contentSpec{"answer", e.Answer, "goldenAnswer", e.GoldenAnswer}
+	wants = append(l.bodyWants(wants, sent, sentBody), l.bodyWants(nil, answer, answerBody)...)
+	if answer.isGiven() && spec.Response == nil && spec.ResponseFile == "" {
+		l.fail(at+"."+answer.givenAs(), "expect.%s: %s", answer.givenAs(), noResponse)
 	}
 	if fields := *e; len(wants) == 1 && fields.isZero() {
-		return nil, errors.New("it expects nothing: expect is empty")
+		l.fail(at, "the case expects nothing: expect is empty")
 	}
-	return wants, nil
+	return wants
+}
+
+// bodyWants appends to wants what is expected of a body.
+func (l *yamlLoader) bodyWants(wants []want, content contentSpec, of body) []want {
+	if content.given != nil {
+		wants = append(wants, wantBody{of, content.given})
+	}
+	if content.file != "" {
+		wants = append(wants, &goldenFile{l.path(content.file), of})
+	}
+	return wants
+}
+
+// noResponse is wrong with a case that expects an answer, and says none of the server.
+const noResponse = "what the client is answered is made of what the server answers: give the case a response, or a responseFile"
+
+func outcomeNames() []string {
+	names := make([]string, len(dryrun.Outcomes))
+	for i, outcome := range dryrun.Outcomes {
+		names[i] = string(outcome)
+	}
+	return names
 }
 
 // isZero reports whether e has nothing for wantFields.

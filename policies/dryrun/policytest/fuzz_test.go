@@ -1,6 +1,7 @@
 package policytest
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/mixed-version-proxy/mvp/engine"
+	"github.com/mixed-version-proxy/mvp/engine/source"
 	"github.com/mixed-version-proxy/mvp/policies/dryrun"
 )
 
@@ -35,9 +37,14 @@ func seedFiles(f *testing.F, suffix string) {
 
 // checkLoaded holds what Load promises of the cases of a file that it takes: each has a
 // name, a request that can be made, and something that is expected.
-func checkLoaded(t *testing.T, data []byte, cases []*Case, err error) {
+func checkLoaded(t *testing.T, data []byte, cases []*Case, errs source.Errors) {
 	t.Helper()
-	if err != nil {
+	for _, err := range errs {
+		if lines := bytes.Count(data, []byte("\n")) + 1; err.Pos.Line < 1 || err.Pos.Line > lines {
+			t.Fatalf("a mistake in line %d of %d: %v", err.Pos.Line, lines, err)
+		}
+	}
+	if len(errs) > 0 {
 		return
 	}
 	if len(cases) == 0 {
@@ -72,8 +79,8 @@ func FuzzLoadYAML(f *testing.F) {
 	}
 	dir := f.TempDir() // so that no file that data names is there
 	f.Fuzz(func(t *testing.T, data []byte) {
-		cases, err := loadYAML(filepath.Join(dir, "x"+yamlSuffix), data)
-		checkLoaded(t, data, cases, err)
+		cases, errs := loadYAML(filepath.Join(dir, "x"+yamlSuffix), data)
+		checkLoaded(t, data, cases, errs)
 	})
 }
 
@@ -90,15 +97,15 @@ func FuzzLoadArchive(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		name := filepath.Join(dir, "x"+txtarSuffix)
-		cases, err := loadArchive(name, data)
-		checkLoaded(t, data, cases, err)
-		if err != nil {
+		cases, errs := loadArchive(name, data)
+		checkLoaded(t, data, cases, errs)
+		if len(errs) > 0 {
 			return
 		}
 		// What --update would write is read as the same case.
-		again, err := loadArchive(name, txtar.Format(txtar.Parse(data)))
-		if err != nil || len(again[0].bodies) != len(cases[0].bodies) {
-			t.Fatalf("%q is read as %d bodies, and written anew as %d, %v", data, len(cases[0].bodies), len(again[0].bodies), err)
+		again, errs := loadArchive(name, txtar.Format(txtar.Parse(data)))
+		if len(errs) > 0 || len(again[0].bodies) != len(cases[0].bodies) {
+			t.Fatalf("%q is read as %d bodies, and written anew as %d, %v", data, len(cases[0].bodies), len(again[0].bodies), errs)
 		}
 	})
 }
@@ -110,8 +117,9 @@ func FuzzServers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, version, emulation, serves string) {
 		spec := serverSpec{Name: "a", Version: version, Emulation: emulation, Serves: []string{serves}}
-		server, err := spec.server(&engine.Set{})
-		if err == nil && server.Serves("", "", "") {
+		failed := false
+		server := spec.server(func(string, string, ...any) { failed = true })
+		if !failed && server.Serves("", "", "") {
 			t.Fatalf("%q serves what has no version", serves)
 		}
 		_ = dryrun.Run(&engine.Set{}, dryrun.Request{Method: "GET", Target: "/api/v1/pods"}, dryrun.Options{Servers: []dryrun.Server{server}})

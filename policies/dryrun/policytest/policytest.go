@@ -9,14 +9,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/engine/convert"
+	"github.com/mixed-version-proxy/mvp/engine/source"
 	"github.com/mixed-version-proxy/mvp/policies"
 	"github.com/mixed-version-proxy/mvp/policies/dryrun"
 	"github.com/mixed-version-proxy/mvp/policies/dryrun/coverage"
@@ -50,7 +49,7 @@ type Case struct {
 
 	policies  policySource
 	resources []dryrun.Manifest
-	servers   []serverSpec
+	servers   []dryrun.Server // one that does not say what it serves serves what is not converted
 	template  dryrun.Template
 	bodies    []dryrun.Document // of the requests; nil: one without a body
 	response  []byte
@@ -107,8 +106,12 @@ type Outcome struct {
 	// the case passes.
 	Problems []string
 
+	// Warnings are what is likely not meant in its policies, with the lines at their
+	// places. A case passes with them.
+	Warnings source.Errors
+
 	// Err is why the case could not run: a [source.Errors] when its policies do not
-	// compile.
+	// compile, [Mistakes] when the case is not written as it should be.
 	Err error
 
 	// Updated says that a golden text was written anew.
@@ -137,6 +140,11 @@ func (c *Case) Set(opts Options) (*engine.Set, error) {
 		return nil, policies.Show(errs, from, c.policies.files...)
 	}
 	return set.WithSchemas(schemas), nil
+}
+
+// Warnings are those of set, which are the policies of c, with the lines at their places.
+func (c *Case) Warnings(set *engine.Set) source.Errors {
+	return policies.Show(set.Warnings(), policies.Options{Dirs: c.policies.dirs}, c.policies.files...)
 }
 
 // Objects are the whole objects in c: of its requests, and of the server's answer.
@@ -172,6 +180,7 @@ func (c *Case) run(opts Options, o *Outcome) error {
 	if err != nil {
 		return err
 	}
+	o.Warnings = c.Warnings(set)
 	results, err := c.results(set, opts)
 	if err != nil {
 		return err
@@ -207,11 +216,7 @@ func (c *Case) results(set *engine.Set, opts Options) ([]*dryrun.Result, error) 
 	if err != nil {
 		return nil, err
 	}
-	servers, err := serversOf(set, c.servers)
-	if err != nil {
-		return nil, err
-	}
-	run := dryrun.Options{Servers: servers, Response: c.response, Schema: opts.Schema}
+	run := dryrun.Options{Servers: c.servers, Response: c.response, Schema: opts.Schema}
 	note := func([]*dryrun.Result) {}
 	if opts.Coverage != nil {
 		note = opts.Coverage.Watch(set, c.texts(), &run)
@@ -262,33 +267,4 @@ func (c *Case) manifests() ([]dryrun.Manifest, error) {
 		all = append(all, manifests...)
 	}
 	return all, nil
-}
-
-// Load reads the cases of a file.
-func Load(name string) ([]*Case, error) {
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the cases: %w", err)
-	}
-	if len(data) > policies.MaxFileBytes {
-		return nil, fmt.Errorf("cannot read the cases: %s has more than %d bytes", name, policies.MaxFileBytes)
-	}
-	var cases []*Case
-	if strings.HasSuffix(name, txtarSuffix) {
-		cases, err = loadArchive(name, data)
-	} else {
-		cases, err = loadYAML(name, data)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the cases in %s: %w", name, err)
-	}
-	return cases, nil
-}
-
-// nameOf is what the cases of a file are called.
-func nameOf(file string) string {
-	base := filepath.Base(file)
-	base, _ = strings.CutSuffix(base, yamlSuffix)
-	base, _ = strings.CutSuffix(base, txtarSuffix)
-	return base
 }

@@ -43,48 +43,50 @@ func (u *userSpec) user() *engine.User {
 	return &engine.User{Name: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}
 }
 
-func serversOf(set *engine.Set, specs []serverSpec) ([]dryrun.Server, error) {
-	servers := make([]dryrun.Server, 0, len(specs))
-	for i, spec := range specs {
-		server, err := spec.server(set)
-		if err != nil {
-			return nil, fmt.Errorf("servers[%d]: %w", i, err)
-		}
-		servers = append(servers, server)
+// serversOf are the servers that stand at the path at; what is wrong with them, fail is
+// told.
+func serversOf(at string, specs []serverSpec, fail func(path, format string, args ...any)) []dryrun.Server {
+	servers := make([]dryrun.Server, len(specs))
+	for i := range specs {
+		servers[i] = specs[i].server(func(field, format string, args ...any) {
+			fail(fmt.Sprintf("%s[%d]%s", at, i, field), format, args...)
+		})
 	}
-	return servers, nil
+	return servers
 }
 
-func (s *serverSpec) server(set *engine.Set) (dryrun.Server, error) {
-	out := dryrun.Server{Name: s.Name, Down: s.Down, Serves: dryrun.Unconverted(set)}
+// server is the server; what is wrong with a field of it, fail is told.
+func (s *serverSpec) server(fail func(field, format string, args ...any)) dryrun.Server {
+	out := dryrun.Server{Name: s.Name, Down: s.Down}
 	if s.Name == "" {
-		return out, fmt.Errorf("a server has no name")
+		fail("", "the server has no name")
 	}
 	var err error
 	if s.Version != "" {
 		if out.Version, err = engine.ParseVersion(s.Version); err != nil {
-			return out, err
+			fail(".version", "version: %v", err)
 		}
 	}
 	if s.Emulation != "" {
 		if out.Emulation, err = engine.ParseVersion(strings.TrimSuffix(s.Emulation, ".0") + ".0"); err != nil {
-			return out, fmt.Errorf("emulation: want one such as \"v1.31\": %w", err)
+			fail(".emulation", "emulation: want one such as \"v1.31\": %v", err)
 		}
 	}
 	if s.Serves != nil {
-		out.Serves, err = serves(s.Serves)
+		out.Serves = serves(s.Serves, fail)
 	}
-	return out, err
+	return out
 }
 
 // serves reads the list of what a server serves.
-func serves(list []string) (func(group, version, resource string) bool, error) {
+func serves(list []string, fail func(field, format string, args ...any)) func(group, version, resource string) bool {
 	var all []schema.GroupVersionResource
-	for _, text := range list {
+	for i, text := range list {
 		groupVersion, resource, _ := strings.Cut(text, " ")
 		gv, err := schema.ParseGroupVersion(groupVersion)
 		if err != nil || gv.Version == "" {
-			return nil, fmt.Errorf("serves: %q is none of \"policy/v1\" and \"policy/v1 poddisruptionbudgets\"", text)
+			fail(fmt.Sprintf(".serves[%d]", i), "serves: %q is none of \"policy/v1\" and \"policy/v1 poddisruptionbudgets\"", text)
+			continue
 		}
 		all = append(all, gv.WithResource(resource))
 	}
@@ -92,5 +94,5 @@ func serves(list []string) (func(group, version, resource string) bool, error) {
 		return slices.ContainsFunc(all, func(s schema.GroupVersionResource) bool {
 			return s.Group == group && s.Version == version && (s.Resource == "" || s.Resource == resource)
 		})
-	}, nil
+	}
 }

@@ -1,19 +1,16 @@
 package policytest
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
-
+	"github.com/mixed-version-proxy/mvp/engine/source"
+	"github.com/mixed-version-proxy/mvp/policies"
 	"github.com/mixed-version-proxy/mvp/policies/dryrun"
 )
 
@@ -60,94 +57,88 @@ type caseSpec struct {
 	Expect *expectSpec `json:"expect"`
 }
 
-// countDocuments returns how many documents of data say anything.
-func countDocuments(data []byte) int {
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	for n := 0; ; {
-		document, err := reader.Read()
-		if err != nil {
-			return n
-		}
-		var content any
-		if err := yaml.Unmarshal(document, &content); err != nil || content != nil {
-			n++
-		}
-	}
-}
-
-func loadYAML(name string, data []byte) ([]*Case, error) {
-	if n := countDocuments(data); n > 1 {
-		return nil, fmt.Errorf("it has %d documents, and only one would be run: put the cases into one list, or into files of their own", n)
-	}
+func loadYAML(name string, data []byte) ([]*Case, source.Errors) {
 	var spec testSpec
-	if err := yaml.UnmarshalStrict(data, &spec); err != nil {
-		return nil, err
+	decoded, errs := policies.Decode(policies.File{Name: name, Data: data}, "the file", &spec)
+	if len(errs) > 0 {
+		return nil, errs
 	}
+	l := yamlLoader{file: name, dir: filepath.Dir(name), spec: &spec, decoded: decoded}
 	switch {
-	case spec.APIVersion != apiVersion || spec.Kind != kind:
-		return nil, fmt.Errorf("it must be of apiVersion: %s and kind: %s", apiVersion, kind)
+	case spec.APIVersion != apiVersion:
+		l.fail("apiVersion", "apiVersion is %q: it must be %s", spec.APIVersion, apiVersion)
+	case spec.Kind != kind:
+		l.fail("kind", "kind is %q: it must be %s", spec.Kind, kind)
 	case len(spec.Cases) == 0:
-		return nil, errors.New("it has no cases")
+		l.fail("cases", "the file has no cases")
+	default:
+		cases := l.load()
+		return cases, l.errs
 	}
-	l := yamlLoader{file: name, dir: filepath.Dir(name), spec: &spec}
-	return l.load()
+	return nil, l.errs
 }
 
 // yamlLoader makes the cases of one file.
 type yamlLoader struct {
 	file, dir string
 	spec      *testSpec
+	decoded   *policies.Decoded
 	reads     []string // files and folders that all cases read
+	errs      source.Errors
 }
 
-func (l *yamlLoader) load() ([]*Case, error) {
-	policies := policySource{library: l.spec.Library}
+// fail notes a mistake at the part of the file that path names.
+func (l *yamlLoader) fail(path, format string, args ...any) {
+	l.errs = append(l.errs, l.decoded.Error(path, format, args...))
+}
+
+func (l *yamlLoader) load() []*Case {
+	from := policySource{library: l.spec.Library}
 	for _, name := range l.spec.Policies {
-		policies.dirs = append(policies.dirs, l.path(name))
+		from.dirs = append(from.dirs, l.path(name))
 	}
-	if len(policies.dirs) == 0 && len(policies.library) == 0 {
-		policies.dirs = []string{l.dir}
+	if len(from.dirs) == 0 && len(from.library) == 0 {
+		from.dirs = []string{l.dir}
 	}
 	var resources []dryrun.Manifest
-	var errs []error
-	l.reads = slices.Clone(policies.dirs)
-	for _, name := range l.spec.Resources {
+	l.reads = slices.Clone(from.dirs)
+	for i, name := range l.spec.Resources {
 		l.reads = append(l.reads, l.path(name))
 		manifests, err := dryrun.ReadPath(l.path(name))
-		resources, errs = append(resources, manifests...), append(errs, err)
+		if err != nil {
+			l.fail(fmt.Sprintf("resources[%d]", i), "resources: %v", err)
+		}
+		resources = append(resources, manifests...)
 	}
+	servers := serversOf("servers", l.spec.Servers, l.fail)
 	set := l.spec.Metadata.Name
 	if set == "" {
 		set = nameOf(l.file)
 	}
 	seen := map[string]bool{}
-	var cases []*Case
+	cases := make([]*Case, len(l.spec.Cases))
 	for i := range l.spec.Cases {
-		spec := &l.spec.Cases[i]
-		c := &Case{File: l.file, Name: set + "/" + spec.Name, policies: policies, resources: resources, servers: l.spec.Servers, reads: l.reads}
-		err := l.fill(c, spec)
-		if err == nil && seen[spec.Name] {
-			err = errors.New("another case has the same name")
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("cases[%d] %q: %w", i, spec.Name, err))
+		spec, at := &l.spec.Cases[i], fmt.Sprintf("cases[%d]", i)
+		cases[i] = &Case{File: l.file, Name: set + "/" + spec.Name, policies: from, resources: resources, servers: servers, reads: l.reads}
+		l.fill(cases[i], spec, at)
+		switch {
+		case spec.Name == "":
+			l.fail(at, "the case has no name")
+		case seen[spec.Name]:
+			l.fail(at+".name", "another case is called %q, too: name them apart", spec.Name)
 		}
 		seen[spec.Name] = true
-		cases = append(cases, c)
 	}
-	return cases, errors.Join(errs...)
+	return cases
 }
 
 // path is a file that the case names.
 func (l *yamlLoader) path(name string) string { return filepath.Join(l.dir, filepath.FromSlash(name)) }
 
-// fill takes what spec says into c.
-func (l *yamlLoader) fill(c *Case, spec *caseSpec) error {
-	if spec.Name == "" {
-		return errors.New("it has no name")
-	}
+// fill takes what spec, which stands at the path at, says into c.
+func (l *yamlLoader) fill(c *Case, spec *caseSpec, at string) {
 	if spec.Servers != nil {
-		c.servers = spec.Servers
+		c.servers = serversOf(at+".servers", spec.Servers, l.fail)
 	}
 	c.template = dryrun.Template{Header: http.Header{}, User: spec.User.user()}
 	for name, value := range spec.Header {
@@ -155,44 +146,69 @@ func (l *yamlLoader) fill(c *Case, spec *caseSpec) error {
 	}
 	if spec.Request != "" {
 		if err := c.template.ParseLine(spec.Request); err != nil {
-			return fmt.Errorf("request: %w", err)
+			l.fail(at+".request", "request: %v", err)
 		}
 	}
-	body, err := l.content("object", spec.Object, "manifest", spec.Manifest)
-	if err != nil {
-		return err
-	}
-	if c.bodies, err = dryrun.ReadDocuments(bytes.NewReader(body), "the object"); err != nil {
-		return err
-	}
-	if len(c.bodies) > 1 {
-		return fmt.Errorf("manifest: it has %d documents; a case is about one", len(c.bodies))
-	}
-	if c.response, err = l.content("response", spec.Response, "responseFile", spec.ResponseFile); err != nil {
-		return err
-	}
+	l.body(c, spec, at)
+	c.response = l.content(at, contentSpec{"response", spec.Response, "responseFile", spec.ResponseFile})
 	for _, name := range []string{spec.Manifest, spec.ResponseFile} {
 		if name != "" {
 			c.reads = append(slices.Clip(c.reads), l.path(name))
 		}
 	}
-	c.wants, err = l.wants(spec.Expect)
-	return err
+	c.wants = l.wants(spec, at)
 }
 
-// content is what stands in the case or in a file that it names; nil for neither.
-func (l *yamlLoader) content(field string, given json.RawMessage, fileField, file string) ([]byte, error) {
+// body takes the body of the request into c.
+func (l *yamlLoader) body(c *Case, spec *caseSpec, at string) {
+	before := len(l.errs)
+	content := contentSpec{"object", spec.Object, "manifest", spec.Manifest}
+	body := l.content(at, content)
+	var err error
+	if c.bodies, err = dryrun.ReadDocuments(bytes.NewReader(body), "the object"); err != nil {
+		l.fail(at+"."+content.givenAs(), "%v", err)
+	}
 	switch {
-	case given != nil && file != "":
-		return nil, fmt.Errorf("%s and %s cannot both be given", field, fileField)
-	case given != nil:
-		return given, nil
-	case file == "":
-		return nil, nil
+	case len(l.errs) > before:
+	case len(c.bodies) > 1:
+		l.fail(at+".manifest", "manifest: %s has %d documents; a case is about one", spec.Manifest, len(c.bodies))
+	case len(c.bodies) == 0 && spec.Request == "":
+		l.fail(at, "the case has no request: give it an object, a manifest or a request")
 	}
-	data, err := os.ReadFile(l.path(file))
+}
+
+// contentSpec is a body that stands in a case, or in a file that the case names.
+type contentSpec struct {
+	field     string
+	given     json.RawMessage
+	fileField string
+	file      string
+}
+
+func (s *contentSpec) isGiven() bool { return s.given != nil || s.file != "" }
+
+// givenAs is the field that says what the body is.
+func (s *contentSpec) givenAs() string {
+	if s.file != "" {
+		return s.fileField
+	}
+	return s.field
+}
+
+// content is the body; nil for none.
+func (l *yamlLoader) content(at string, s contentSpec) []byte {
+	switch {
+	case s.given != nil && s.file != "":
+		l.fail(at+"."+s.fileField, "%s and %s cannot both be given", s.field, s.fileField)
+		return nil
+	case s.given != nil:
+		return s.given
+	case s.file == "":
+		return nil
+	}
+	data, err := os.ReadFile(l.path(s.file))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", fileField, err)
+		l.fail(at+"."+s.fileField, "%s: %v", s.fileField, err)
 	}
-	return data, nil
+	return data
 }
