@@ -111,21 +111,6 @@ func oldestFirst(servers []*upstream.State) []*upstream.State {
 	})
 }
 
-// typed makes a schema what the engine asks for.
-type typed struct {
-	schema interface{ TypeAt(path []string) string }
-}
-
-func (t typed) TypeAt(path []string) convert.Type { return convert.Type(t.schema.TypeAt(path)) }
-
-// FieldsAt implements [convert.FieldNames].
-func (t typed) FieldsAt(path []string) (names []string, ok bool) {
-	if s, knows := t.schema.(convert.FieldNames); knows {
-		return s.FieldsAt(path)
-	}
-	return nil, false
-}
-
 // schema finds the field types of one version of a kind: in the CRD, which keeps
 // the schemas of versions it no longer serves; in the version's OpenAPI document;
 // or, for Kubernetes' own kinds of versions that are gone, in their Go types.
@@ -134,7 +119,7 @@ func (b *builder) schema(st *state, known map[schemaKey]*discovery.Schema, v con
 	if raw := crdSchema(st.view, v); raw != nil {
 		s, err := discovery.ParseSchema(raw)
 		if err == nil {
-			return typed{s}
+			return convert.Named{Types: s}
 		}
 		b.log.Warn("cannot read the schema of a CustomResourceDefinition", "resource", v.Resource+"."+v.Group, "version", v.Version, "error", err)
 	}
@@ -142,10 +127,10 @@ func (b *builder) schema(st *state, known map[schemaKey]*discovery.Schema, v con
 		v.Kind = st.kind(v)
 	}
 	if s := b.documented(known, v); s != nil {
-		return typed{s}
+		return convert.Named{Types: s}
 	}
 	if s, ok := builtin.Find(v.Group, v.Version, v.Kind); ok {
-		return typed{s}
+		return convert.Named{Types: s}
 	}
 	return nil
 }

@@ -299,11 +299,11 @@ func withoutNull(v any) any {
 
 // rememberFields notes which fields a version has, for the requests of st.
 func (st *state) rememberFields(v convert.Version, s convert.Schema) convert.Schema {
-	if t, ok := s.(typed); ok {
+	if n, ok := s.(convert.Named); ok {
 		if st.fields == nil {
 			st.fields = map[convert.Version]fieldNames{}
 		}
-		st.fields[v] = fieldNames{t.schema}
+		st.fields[v] = fieldNames{n.Types}
 	}
 	return s
 }

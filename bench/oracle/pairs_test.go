@@ -52,18 +52,13 @@ func libraryPairs(t testing.TB) []pair {
 // ownSchema tells the types of fields as a proxy knows them of Kubernetes' own kinds.
 func ownSchema(v convert.Version) convert.Schema {
 	if s, ok := builtin.Find(v.Group, v.Version, v.Kind); ok {
-		return typed{s}
+		return convert.Named{Types: s}
 	}
 	if s, ok := builtin.FindResource(v.Group, v.Version, v.Resource); ok {
-		return typed{s}
+		return convert.Named{Types: s}
 	}
 	return nil
 }
-
-// typed is a schema in the engine's words.
-type typed struct{ *builtin.Schema }
-
-func (t typed) TypeAt(path []string) convert.Type { return convert.Type(t.Schema.TypeAt(path)) }
 
 // corners is the file, which need not be there, of the objects of a side, one on a
 // line, that chance does not make.

@@ -26,28 +26,13 @@ func offlineSchemas(manifests []dryrun.Manifest) func(convert.Version) convert.S
 			return s
 		}
 		if s, ok := builtin.Find(v.Group, v.Version, kind); ok {
-			return typed{s}
+			return convert.Named{Types: s}
 		}
 		if s, ok := builtin.FindResource(v.Group, v.Version, v.Resource); ok {
-			return typed{s}
+			return convert.Named{Types: s}
 		}
 		return nil
 	}
-}
-
-// typed makes a schema what the engine asks for.
-type typed struct {
-	schema interface{ TypeAt(path []string) string }
-}
-
-func (t typed) TypeAt(path []string) convert.Type { return convert.Type(t.schema.TypeAt(path)) }
-
-// FieldsAt implements [convert.FieldNames].
-func (t typed) FieldsAt(path []string) (names []string, ok bool) {
-	if s, knows := t.schema.(convert.FieldNames); knows {
-		return s.FieldsAt(path)
-	}
-	return nil, false
 }
 
 // addCRD adds the versions of a CustomResourceDefinition. One that cannot be
@@ -72,7 +57,7 @@ func addCRD(custom map[convert.Version]convert.Schema, object []byte) {
 	}
 	for _, version := range crd.Spec.Versions {
 		if schema, err := discovery.ParseSchema(version.Schema.OpenAPIV3Schema); err == nil {
-			custom[convert.Version{Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural}] = typed{schema}
+			custom[convert.Version{Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural}] = convert.Named{Types: schema}
 		}
 	}
 }

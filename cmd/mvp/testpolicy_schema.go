@@ -134,7 +134,7 @@ func (k *kinds) find(v convert.Version) (kindschema.Kind, knownKind, bool) {
 // types is what conversions ask for.
 func (k *kinds) types(v convert.Version) convert.Schema {
 	if _, s, ok := k.find(v); ok && !s.builtin {
-		return typed{s}
+		return convert.Named{Types: s}
 	}
 	return k.offline(v)
 }

@@ -145,6 +145,23 @@ type Schema interface {
 	TypeAt(path []string) Type
 }
 
+// Named is a [Schema] made of one that says types by their names, as packages do that know
+// nothing of conversions. It has the names of fields ([FieldNames]) where Types has them.
+type Named struct {
+	Types interface{ TypeAt(path []string) string }
+}
+
+// TypeAt implements [Schema].
+func (n Named) TypeAt(path []string) Type { return Type(n.Types.TypeAt(path)) }
+
+// FieldsAt implements [FieldNames].
+func (n Named) FieldsAt(path []string) (names []string, ok bool) {
+	if s, knows := n.Types.(FieldNames); knows {
+		return s.FieldsAt(path)
+	}
+	return nil, false
+}
+
 // Direction is where a body is going.
 type Direction int
 

@@ -77,10 +77,6 @@ func ownSchemas([]dryrun.Manifest) func(convert.Version) convert.Schema {
 		if err != nil {
 			return nil // gone from client-go
 		}
-		return typed{kindschema.OfType(reflect.TypeOf(object))}
+		return convert.Named{Types: kindschema.OfType(reflect.TypeOf(object))}
 	}
 }
-
-type typed struct{ *kindschema.Schema }
-
-func (t typed) TypeAt(path []string) convert.Type { return convert.Type(t.Schema.TypeAt(path)) }
