@@ -69,7 +69,7 @@ func literalText(literal []byte) string {
 // Status ("spec.containers[0].image"), is called in the client's version.
 func (c *Converter) ClientFieldPath(text string) string {
 	p := splitFields(text)
-	changed := false
+	changed := c.beforePrograms(p)
 	for i := len(c.steps) - 1; i >= 0; i-- {
 		if s := c.steps[i]; s.renames() && p.renamed(s.to, s.src, len(s.base)) {
 			changed = true
@@ -79,6 +79,38 @@ func (c *Converter) ClientFieldPath(text string) string {
 		return text
 	}
 	return p.String()
+}
+
+// beforePrograms puts the name in place of the last of p that a rule gives the field, where
+// a program gives it another one afterwards. It reports whether there is one.
+func (c *Converter) beforePrograms(p fields) bool {
+	if len(p) == 0 {
+		return false
+	}
+	last := &p[len(p)-1]
+	for _, l := range slices.Backward(c.links) {
+		if l.of.request == nil || last.bracketed {
+			continue
+		}
+		for _, r := range l.of.request.wording.renames {
+			if last.name != r.to {
+				continue
+			}
+			if last.name = r.from; c.isTarget(p) {
+				return true
+			}
+			last.name = r.to
+		}
+	}
+	return false
+}
+
+// isTarget reports whether p is where a rule puts a field.
+func (c *Converter) isTarget(p fields) bool {
+	return slices.ContainsFunc(c.steps, func(s *step) bool {
+		at := p
+		return s.renames() && len(p) == len(s.to) && at.renamed(s.to, nil, 0)
+	})
 }
 
 // fields is a field path as the apiserver writes it. Keys of maps stand in

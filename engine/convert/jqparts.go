@@ -16,9 +16,9 @@ type program struct {
 	parts  *jqParts // the faster way, or nil
 	stages *jqStages
 
-	metadata *program        // the part for metadata-only objects, or nil
-	deletes  []path          // what it drops, as far as that is known
-	names    map[string]bool // of the fields that it uses
+	metadata *program // the part for metadata-only objects, or nil
+	deletes  []path   // what it drops, as far as that is known
+	wording  wording
 }
 
 // isPlanned reports whether gojq has no part in the program as long as all goes
@@ -48,7 +48,7 @@ func compileProgram(text *source.Text) (*program, source.Errors) {
 	stages := &jqStages{text: text}
 	return &program{
 		whole: whole, parts: partsOf(text), stages: stages,
-		metadata: metadataOf(text, stages), deletes: deletesOf(text), names: namesOf(text),
+		metadata: metadataOf(text, stages), deletes: deletesOf(text), wording: wordingOf(text),
 	}, nil
 }
 

@@ -52,7 +52,7 @@ func (c *Converter) Takes(path string) bool {
 		return false
 	}
 	name := p[len(p)-1].name
-	return slices.ContainsFunc(c.links, func(l link) bool { return l.of.request != nil && l.of.request.names[name] })
+	return slices.ContainsFunc(c.links, func(l link) bool { return l.of.request != nil && l.of.request.wording.names[name] })
 }
 
 func (c *Converter) hitsTarget(p fields) bool {
