@@ -134,8 +134,8 @@ func never(name, value string) string {
 }
 
 // versionLiteral matches a text that looks like a version, also at the end of a name:
-// "1.31", "v1", "kubectl/v1.31.2".
-var versionLiteral = regexp.MustCompile(`(^|/)v?[0-9]+(\.[0-9]+)*([-+a-z0-9.]*)$`)
+// "1.31", "v1", "kubectl/v1.31.2", and no date or plain number.
+var versionLiteral = regexp.MustCompile(`(^|/)(v[0-9]+|[0-9]+\.[0-9]+)(\.[0-9]+)*([-+a-z0-9.]*)$`)
 
 // order warns of versions that are compared as texts.
 func (w *celWarner) order(variable, literal celast.Expr) {
@@ -143,8 +143,10 @@ func (w *celWarner) order(variable, literal celast.Expr) {
 	if !ok || !versionLiteral.MatchString(value) {
 		return
 	}
-	hint := "name the versions that are meant in a regular expression, as in request.userAgent.matches('/v1[.](2[0-9]|30)[.]')"
+	hint := "name the versions that are meant in a regular expression, or compare their numbers"
 	switch name := w.name(variable); name {
+	case "request.userAgent":
+		hint = "name the versions that are meant in a regular expression, as in request.userAgent.matches('/v1[.](2[0-9]|30)[.]')"
 	case "cluster.minVersion", "cluster.maxVersion":
 		hint = fmt.Sprintf("compare versions of three numbers, as in semver(%s).isLessThan(semver('1.32.0'))", name)
 	case "upstream.version", "upstream.emulation":

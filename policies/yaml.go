@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -274,22 +273,24 @@ func notationOf(text string) string {
 		return "a hexadecimal number"
 	case strings.HasPrefix(digits, "0b"):
 		return "a binary number"
-	case strings.HasPrefix(digits, "0") && strings.Trim(digits, "0_") != "":
+	case strings.HasPrefix(digits, "0") && strings.Trim(digits, "0_") != "" && strings.Trim(digits, "o01234567_") == "":
 		return "an octal number"
 	}
 	return "a number"
 }
 
 // number returns a number with the digits that the file has, as long as JSON
-// could write it so; others (hexadecimal, 1_000) as the integers they are.
+// could write it so; others (hexadecimal, 1_000, .5) as the numbers they are.
 func (f *yamlFile) number(node *yaml.Node) (any, bool) {
 	if text := node.Value; json.Valid([]byte(text)) {
 		return json.Number(text), true
 	}
-	var i int64
-	if node.Decode(&i) == nil {
-		f.warn(node, `the value is %d: YAML 1.1, which kubectl reads, takes %s for %s; write %[1]d, or "%[2]s" in quotes for the text`, i, node.Value, notationOf(node.Value))
-		return json.Number(strconv.FormatInt(i, 10)), true
+	var read any
+	if err := node.Decode(&read); err == nil {
+		if value, err := json.Marshal(read); err == nil { // which writes no NaN and no infinity
+			f.warn(node, `the value is %s: YAML 1.1, which kubectl reads, takes %s for %s; write %[1]s, or "%[2]s" in quotes for the text`, value, node.Value, notationOf(node.Value))
+			return json.Number(value), true
+		}
 	}
 	f.fail(node, "%s is not a number that JSON can write", node.Value)
 	return nil, false

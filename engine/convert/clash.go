@@ -179,10 +179,11 @@ func (m mapping) back(value string) string {
 	return value
 }
 
-// mapping finds rules of m that never act, and such that make one value of two. Where that
-// is so on both ways, no value is what it was.
+// mapping finds rules of m that never act, such that make one value of two, and such that
+// others undo.
 func (f *clashes) mapping(m mapping) {
 	client, server := map[string]*step{}, map[string]*step{} // what becomes this, first
+	spare := m.spare()
 	var lost, lostBack func()
 	for i, s := range m {
 		if string(s.match) == string(s.replace) {
@@ -193,20 +194,26 @@ func (f *clashes) mapping(m mapping) {
 			f.warn(s.pos, "the rule never acts on what a client sends: %s has been replaced before, in %s", source.Cut(string(s.match)), where(m.first(s.match).pos))
 		}
 		up, down := m.to(string(s.match), len(m)), m.back(string(s.replace))
-		if other := client[up]; other != nil && string(other.match) != string(s.match) && lost == nil {
+		if up == string(s.match) && m.to(up, i) == up {
+			undone := m.first(s.replace)
+			f.fail(s.pos, "the rule in %s makes %s again of what this one makes of it: it never changes, and %s cannot be read back; to swap values, take one aside first (%[2]s to a spare value, %[3]s to %[2]s, the spare value to %[3]s)",
+				where(undone.pos), source.Cut(up), source.Cut(string(s.replace)))
+			return
+		}
+		if spare[string(s.match)] {
+			// It comes from an earlier rule alone.
+		} else if other := client[up]; other != nil && string(other.match) != string(s.match) && lost == nil {
 			lost = func() {
 				f.warn(s.pos, "%s and %s, in %s, both become %s on the way to the server: a client that writes %[2]s reads %[1]s", source.Cut(string(s.match)), source.Cut(string(other.match)), where(other.pos), source.Cut(up))
 			}
 		} else if other == nil {
 			client[up] = s
 		}
-		if other := server[down]; other != nil && string(other.replace) != string(s.replace) && lostBack == nil {
+		if spare[string(s.replace)] {
+			// A later rule makes something else of it.
+		} else if other := server[down]; other != nil && string(other.replace) != string(s.replace) && lostBack == nil {
 			lostBack = func() {
 				f.warn(s.pos, "%s and %s, in %s, both become %s on the way to the client: one that a client reads and writes back may become the other", source.Cut(string(s.replace)), source.Cut(string(other.replace)), where(other.pos), source.Cut(down))
-			}
-			if lost != nil {
-				f.fail(s.pos, "with the rule in %s before it, this one makes one value of two on both ways, so that what was written is lost: put it first, name values that no other rule makes, or swap them in a program (action jq)", where(other.pos))
-				return
 			}
 		} else if other == nil {
 			server[down] = s
@@ -218,6 +225,27 @@ func (f *clashes) mapping(m mapping) {
 	if lostBack != nil {
 		lostBack()
 	}
+}
+
+// spare are the values that rules use to exchange others: one rule makes them, a later one
+// takes them away. There are none unless rules exchange values: where some value only
+// becomes another one in two steps, a client may know the one between them, too.
+func (m mapping) spare() map[string]bool {
+	made, between := map[string]bool{}, map[string]bool{}
+	for _, s := range m {
+		if made[string(s.match)] {
+			between[string(s.match)] = true
+		}
+		made[string(s.replace)] = true
+	}
+	for _, s := range m {
+		final := m.to(string(s.match), len(m))
+		isMatch := func(other *step) bool { return string(other.match) == final }
+		if !between[string(s.match)] && !between[final] && slices.ContainsFunc(m, isMatch) {
+			return between
+		}
+	}
+	return nil
 }
 
 // comes reports whether rule i of m may meet its value.

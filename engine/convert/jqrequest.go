@@ -40,9 +40,13 @@ func (c *jqChecker) requestField(index *gojq.Index) {
 	c.errs = append(c.errs, c.text.Error(offset, "$request has no field %s%s", source.Quote(field), source.Suggest(field, RequestFields)))
 }
 
-// pipedField is the field that q takes first of what is piped into it; nil for none.
+// pipedField is the field that q takes first of what is piped into it; nil for none, or
+// for one that q makes.
 func pipedField(q *gojq.Query) *gojq.Index {
 	for q.Term == nil && q.Left != nil {
+		if q.Op >= gojq.OpAssign && q.Op <= gojq.OpUpdateAlt {
+			return nil
+		}
 		q = q.Left
 	}
 	if q.Term == nil || q.Term.Type != gojq.TermTypeIndex {

@@ -38,12 +38,16 @@ func (c *Converter) MissingFields(from, to Schema) source.Errors {
 		case EnsureFieldExistence:
 			if !c.UsesJQ() {
 				m.tell("path", s.fromPos, m.server.lacks(server))
+				for _, unless := range s.unless {
+					at := unless.path
+					if unless.item {
+						at = append(s.base[:len(s.base):len(s.base)], at...)
+					}
+					m.tell("unless", unless.pos, m.eitherLacks(c.clientPath(i, at), c.serverPath(i, at)))
+				}
 			}
 		case Modify:
-			// One that only one of the versions has may be about that one.
-			if there := m.server.lacks(server); there != "" && (from == nil || m.client.lacks(client) != "") {
-				m.tell("path", s.fromPos, there)
-			}
+			m.tell("path", s.fromPos, m.eitherLacks(client, server))
 		}
 	}
 	for i, p := range c.preserve {
@@ -63,6 +67,16 @@ func (m *missing) tell(field string, pos source.Pos, what string) {
 	if what != "" {
 		m.errs = append(m.errs, &source.Error{Pos: pos, Msg: field + ": " + what})
 	}
+}
+
+// eitherLacks is lacks for a field that only one of the versions may have, and be about
+// that one.
+func (m *missing) eitherLacks(client, server path) string {
+	there := m.server.lacks(server)
+	if m.client.schema != nil && m.client.lacks(client) == "" {
+		return ""
+	}
+	return there
 }
 
 // side is one of the two versions.

@@ -57,6 +57,11 @@ r:2:1: targetPath: a.io/v2 things has no field spec.elsewhere; known are fresh, 
 	f("r:1:1: path: a.io/v2 things has no field spec.mod; did you mean spec.mode?", Rule{Action: Modify, Path: "spec.mod", HasReplace: true, ReplaceValue: 1})
 
 	f("", Rule{Action: EnsureFieldExistence, Path: "spec.extra", HasDefault: true, DefaultValue: 1})
+	f("", Rule{Action: EnsureFieldExistence, Path: "spec.extra", HasDefault: true, DefaultValue: 1, Unless: []string{"spec.mode", "spec.old", "spec.fresh"}})
+	f("r:1:1: unless: a.io/v2 things has no field spec.mod; did you mean spec.mode?",
+		Rule{Action: EnsureFieldExistence, Path: "spec.extra", HasDefault: true, DefaultValue: 1, Unless: []string{"spec.mod"}})
+	f("r:1:1: unless: a.io/v2 things has no field spec.list[*].d; known are a, c",
+		Rule{Action: EnsureFieldExistence, Path: "spec.list[*].c", HasDefault: true, DefaultValue: 1, Unless: []string{"spec.list[*].d"}})
 	f("r:1:1: path: a.io/v2 things has no field spec.old; known are fresh, mode, list, same, extra", Rule{Action: EnsureFieldExistence, Path: "spec.old", HasDefault: true, DefaultValue: 1})
 
 	f("", Rule{Action: Remove, Path: "spec.old"})

@@ -36,6 +36,7 @@ type step struct {
 type condition struct {
 	item bool
 	path path
+	pos  source.Pos
 }
 
 // renames reports whether s takes a value from one place to another.
@@ -230,11 +231,11 @@ func (rc *ruleCompiler) unless(s *step) {
 			rc.fail(fmt.Sprintf("unless[%d]", i), "unless: %v", err)
 			continue
 		}
+		c := condition{path: p, pos: rc.at(fmt.Sprintf("unless[%d]", i))}
 		if len(s.base) > 0 && p.hasPrefix(s.base) {
-			s.unless = append(s.unless, condition{item: true, path: p[len(s.base):]})
-		} else {
-			s.unless = append(s.unless, condition{path: p})
+			c.item, c.path = true, p[len(s.base):]
 		}
+		s.unless = append(s.unless, c)
 	}
 }
 
