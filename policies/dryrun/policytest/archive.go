@@ -47,8 +47,16 @@ func loadArchive(name string, data []byte) ([]*Case, source.Errors) {
 	}
 	a.c.template.Header = http.Header{}
 	starts := a.starts()
+	given := map[string]string{} // the name of each part, by what it is
 	for i := range a.txtar.Files {
-		a.part(starts[i], &a.txtar.Files[i])
+		file := &a.txtar.Files[i]
+		is := whatItIs(file.Name)
+		if first, twice := given[is]; twice {
+			a.failAt(starts[i], "the case has %s already, as -- %s --: only one of them would count", is, first)
+			continue
+		}
+		given[is] = file.Name
+		a.part(starts[i], file)
 	}
 	from := &a.c.policies
 	if len(from.files) == 0 && len(from.library) == 0 {
@@ -78,6 +86,17 @@ type archive struct {
 // failAt notes a mistake at an offset in the archive.
 func (a *archive) failAt(offset int, format string, args ...any) {
 	a.errs = append(a.errs, a.text.Error(offset, format, args...))
+}
+
+// whatItIs is the part that a file of an archive is: manifests and answers have several
+// names.
+func whatItIs(name string) string {
+	for _, part := range []string{fileInput, fileResponse} {
+		if name == part+".yaml" || name == part+".json" {
+			return part
+		}
+	}
+	return name
 }
 
 // part takes one file of the archive, whose name stands at start.
