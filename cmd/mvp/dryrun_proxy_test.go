@@ -49,6 +49,7 @@ spec:
         - {path: spec.c, action: ensureFieldExistence, defaultValue: x}
         - {path: metadata.labels.tier, action: rename, targetPath: 'metadata.labels["acme.io/tier"]'}
     - {apiGroup: acme.io, resource: wheels, kind: Wheel, fromVersion: v1alpha1, toVersion: v1beta1, transformations: [{path: spec.z, action: rename, targetPath: spec.a}]}
+    - {apiGroup: networking.k8s.io, resource: ingresses, kind: Ingress, fromVersion: v1beta1, toVersion: v1, transformations: [{path: spec.backend, action: rename, targetPath: spec.defaultBackend}]}
     - {apiGroup: acme.io, resource: cogs, kind: Cog, fromVersion: v1, toVersion: v2, when: always, mode: audit, transformations: [{path: spec.a, action: rename, targetPath: spec.b}]}
 `)},
 }
@@ -58,6 +59,10 @@ const (
 	comparedWheel = `{"apiVersion":"acme.io/v1","kind":"Wheel","metadata":{"name":"w","labels":{"acme.io/tier":"x"}},"spec":{"b":1,"c":"y"}}`
 	wheelsPath    = "/apis/acme.io/v1beta1/namespaces/d/wheels"
 	thingsPath    = "/apis/acme.io/v1beta1/namespaces/d/things"
+	ingressesPath = "/apis/networking.k8s.io/v1beta1/namespaces/d/ingresses"
+
+	misplaced       = `{"apiVersion":"networking.k8s.io/v1beta1","kind":"Ingress","metadata":{"name":"i"},"spec":{"defaultBackend":{"resource":{"kind":"A","name":"b"}}}}`
+	comparedIngress = `{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"name":"i"},"spec":{}}`
 )
 
 // comparedRequests are a line each: what is asked, and what the server answers.
@@ -76,6 +81,9 @@ var comparedRequests = []struct{ name, method, target, contentType, body, respon
 	{"list through jq", "GET", thingsPath, "", "", `{"apiVersion":"acme.io/v1","kind":"ThingList","items":[` + comparedThing + `]}`},
 	{"watch", "GET", wheelsPath + "?watch=1&allowWatchBookmarks=true&timeoutSeconds=1", "", "", `{"type":"ADDED","object":` + comparedWheel + "}\n" + `{"type":"BOOKMARK","object":{"apiVersion":"acme.io/v1","kind":"Wheel","metadata":{"resourceVersion":"7"}}}` + "\n"},
 	{"delete", "DELETE", wheelsPath + "/w", "", "", `{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Success"}`},
+	{"a field of the servers' version", "POST", ingressesPath, "", misplaced, comparedIngress},
+	{"a field of the servers' version, passed over", "PUT", ingressesPath + "/i?fieldValidation=Ignore", "", misplaced, comparedIngress},
+	{"a field of the servers' version, refused", "POST", ingressesPath + "?fieldValidation=Strict", "", misplaced, ""},
 	{"what nobody converts", "POST", "/apis/acme.io/v1/namespaces/d/wheels", "", `{"apiVersion":"acme.io/v1","kind":"Wheel","spec":{"b":1}}`, comparedWheel},
 
 	{"to what no server has", "GET", "/apis/acme.io/v1beta1/namespaces/d/gears/g", "", "", `{"kind":"Gear"}`},
@@ -101,10 +109,11 @@ func TestDryRunIsWhatAProxyDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serves := map[string][]string{"v1": {"pods", "nodes"}, "batch/v1": {"jobs"}, "acme.io/v1": {"things", "wheels", "cogs"}, "acme.io/v2": {"cogs"}}
+	serves := map[string][]string{"v1": {"pods", "nodes"}, "batch/v1": {"jobs"}, "acme.io/v1": {"things", "wheels", "cogs"}, "acme.io/v2": {"cogs"}, "networking.k8s.io/v1": {"ingresses"}}
 	old := &recordedServer{name: "old", version: "1.31.4", serves: serves}
 	newer := &recordedServer{name: "newer", version: "1.32.1", serves: serves}
 	p := startProxy(t, set, old, newer)
+	set = set.WithSchemas(offlineSchemas(nil))
 	servers := []dryrun.Server{
 		{Name: old.name, Version: engine.Version{Major: 1, Minor: 31, Patch: 4}},
 		{Name: newer.name, Version: engine.Version{Major: 1, Minor: 32, Patch: 1}},

@@ -57,7 +57,22 @@ func addCRD(custom map[convert.Version]convert.Schema, object []byte) {
 	}
 	for _, version := range crd.Spec.Versions {
 		if schema, err := discovery.ParseSchema(version.Schema.OpenAPIV3Schema); err == nil {
-			custom[convert.Version{Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural}] = convert.Named{Types: schema}
+			custom[convert.Version{Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural}] = convert.Named{Types: customSchema{schema}}
 		}
 	}
+}
+
+// customSchema is the schema of a custom resource.
+type customSchema struct{ *discovery.Schema }
+
+// Unknown implements [convert.UnknownFields].
+func (s customSchema) Unknown(object []byte) (paths []string) {
+	var decoded map[string]any
+	if json.Unmarshal(object, &decoded) != nil {
+		return nil // the conversion says what is wrong with it
+	}
+	for _, f := range s.Schema.Unknown(decoded) {
+		paths = append(paths, f.Path)
+	}
+	return paths
 }

@@ -13,6 +13,7 @@ type Converter struct {
 
 	request, response *program // nil: none, or those of the links
 	links             []link   // in the order of their way to the server
+	client            Schema   // of the client's version; nil: not known
 	limits            Limits
 
 	preserve []path // in the server's version
@@ -82,6 +83,7 @@ func (c *Converter) WithSchemas(from, to Schema) *Converter {
 		return schema.TypeAt(p.schemaPath())
 	}
 	copied := *c
+	copied.client = from
 	copied.steps = make([]*step, len(c.steps))
 	for i, s := range c.steps {
 		client := typeAt(from, c.clientPath(i, s.from))

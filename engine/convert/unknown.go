@@ -40,6 +40,27 @@ func Without(dst, src []byte, paths []string) []byte {
 // where a rule puts another field, or around it or in it.
 func (c *Converter) RenameTarget(path string) bool { return c.hitsTarget(splitFields(path)) }
 
+// UnknownFields is what a [Schema] may know beside types.
+type UnknownFields interface {
+	// Unknown returns the paths of the fields of object, in JSON, that the kind does not
+	// have, as kube-apiserver writes them.
+	Unknown(object []byte) []string
+}
+
+// Misplaced returns the fields of the client's object src, in JSON, that its version is
+// known not to have and that the conversion would take for others.
+func (c *Converter) Misplaced(src []byte) []string {
+	schema := any(c.client)
+	if named, ok := c.client.(Named); ok {
+		schema = named.Types
+	}
+	known, ok := schema.(UnknownFields)
+	if !ok {
+		return nil
+	}
+	return slices.DeleteFunc(known.Unknown(src), func(path string) bool { return !c.Takes(path) })
+}
+
 // Takes reports whether the conversion does something on the way to the server with a
 // field at path, which the client's version does not have: it stands where a rule puts
 // another field, or has a name that a program of requests uses.

@@ -52,13 +52,17 @@ func (r *run) toServer() ([]byte, error) {
 	if r.Body == nil || !r.decision.ConvertBody {
 		return r.Body, nil
 	}
-	sent, err := r.request(r.Conversion, r.Body)
+	body, err := r.withoutMisplaced()
+	if err != nil {
+		return nil, err
+	}
+	sent, err := r.request(r.Conversion, body)
 	if errors.Is(err, convert.ErrNeedsObject) {
 		r.NeedsObject = true
 		return nil, nil
 	}
 	if err == nil && r.opts.Trace {
-		r.trace(r.Body, sent, convert.ToServer, r.request)
+		r.trace(body, sent, convert.ToServer, r.request)
 	}
 	return sent, err
 }

@@ -2,7 +2,7 @@
 // kube-apiserver would be sent, and what a client would be answered.
 //
 // It decides nothing itself: engine and engine/convert do, with the code that
-// serves requests. What only a running proxy does is not here: authentication,
+// serves requests. What only a running proxy does is not here: authentication, most of
 // field validation, reads of the object that a server has.
 package dryrun
 

@@ -49,6 +49,21 @@ func (s *Schema) Validate(object []byte) ([]Violation, error) {
 	return c.found, nil
 }
 
+// unknownField is the message about one.
+const unknownField = "unknown field"
+
+// Unknown returns the paths of the fields of object, in JSON, that s does not have; none
+// when it cannot be read.
+func (s *Schema) Unknown(object []byte) (paths []string) {
+	violations, _ := s.Validate(object)
+	for _, v := range violations {
+		if v.Message == unknownField {
+			paths = append(paths, v.Path)
+		}
+	}
+	return paths
+}
+
 type checker struct {
 	found []Violation
 	depth int
@@ -137,7 +152,7 @@ func (c *checker) object(s *Schema, path string, object map[string]any, whole bo
 		case s.Values != nil:
 			c.check(s.Values, member, value, false)
 		case !s.Open:
-			c.add(member, "unknown field")
+			c.add(member, unknownField)
 		}
 	}
 }
