@@ -98,6 +98,11 @@ func notShipped(parts []libraryPart, name string) string {
 	if _, isRelease := parseRelease(bundle); ok && isRelease {
 		return "no policy is for versions that Kubernetes removed before " + parts[0].release.String()
 	}
+	if i := strings.LastIndexByte(bundle, '.'); ok && i > 0 {
+		if _, isRelease := parseRelease(bundle[:i]); isRelease {
+			return "a bundle is for all patch releases of a minor version; did you mean " + strconv.Quote(bundlePrefix+bundle[:i]) + "?"
+		}
+	}
 	known := []string{libraryAll, bundlePrefix + libraryAll}
 	for _, part := range parts {
 		known = append(known, part.name, bundlePrefix+part.release.String())

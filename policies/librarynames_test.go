@@ -88,6 +88,7 @@ func TestLibraryNamesThatAreNone(t *testing.T) {
 	f("policy-v1beta2", `"policy-v1beta2": there are none of that name; did you mean "policy-v1beta1"?`)
 	f("kubernetes-v1.32", `"kubernetes-v1.32": there are none of that name; did you mean "kubernetes-1.32"?`)
 	f("kubernetes-1.032", `"kubernetes-1.032": there are none of that name; did you mean "kubernetes-1.32"?`)
+	f("kubernetes-1.32.1", `"kubernetes-1.32.1": a bundle is for all patch releases of a minor version; did you mean "kubernetes-1.32"?`)
 	f("kubernetes-1.15", `"kubernetes-1.15": no policy is for versions that Kubernetes removed before 1.16`)
 	f("everything", `"everything": there are none of that name; give kubernetes-1.N, the release of the servers, or a name that 'mvp library' lists`)
 	f("", `"": there are none of that name; give kubernetes-1.N, the release of the servers, or a name that 'mvp library' lists`)
