@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mixed-version-proxy/mvp/engine"
 	"github.com/mixed-version-proxy/mvp/policies"
 	"github.com/mixed-version-proxy/mvp/proxy"
 	"github.com/mixed-version-proxy/mvp/proxy/front"
@@ -67,7 +68,14 @@ func startWith(t *testing.T, settings proxy.Config, files map[string]string, lib
 		t.Fatal(err)
 	}
 	r.pool = pool
-	settings.Policies, settings.Upstreams = constantly(set), pool
+	settings.Upstreams = pool
+	hold := settings.Policies
+	settings.Policies = func() *engine.Set {
+		if hold != nil {
+			hold() // as long as a test wants a rebuild of the state to take
+		}
+		return set
+	}
 	settings.HungTime = 200 * time.Millisecond
 	settings.Log = slog.New(slog.NewTextHandler(testWriter{t}, nil))
 	settings.AccessLog = slog.New(slog.NewJSONHandler(r.access, nil))

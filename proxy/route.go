@@ -88,14 +88,21 @@ func (x *exchange) known(group, version, name string) bool {
 	return len(x.st.known[resource{group, version, name}]) > 0
 }
 
-// reachable leaves out of servers those that this request could not reach.
+// reachable leaves out of servers those that this request could not reach, and those that
+// have gone down since the state was made, as long as there are others: to make another
+// state takes its time, in which a server that drains is gone.
 func (x *exchange) reachable(servers []*upstream.State) []*upstream.State {
-	if len(x.failed) == 0 {
+	down := func(s *upstream.State) bool { return s.Healthy && s.Server.Down() }
+	if len(x.failed) == 0 && !slices.ContainsFunc(servers, down) {
 		return servers
 	}
-	return slices.DeleteFunc(slices.Clone(servers), func(s *upstream.State) bool {
+	reached := slices.DeleteFunc(slices.Clone(servers), func(s *upstream.State) bool {
 		return slices.ContainsFunc(x.failed, func(f *upstream.State) bool { return f.Name == s.Name })
 	})
+	if !slices.ContainsFunc(reached, func(s *upstream.State) bool { return !down(s) }) {
+		return reached
+	}
+	return slices.DeleteFunc(reached, down)
 }
 
 // errNoServer is the answer when there is nobody to ask.

@@ -4,10 +4,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/mixed-version-proxy/mvp/engine"
+	"github.com/mixed-version-proxy/mvp/proxy"
+	"github.com/mixed-version-proxy/mvp/proxy/upstream"
 )
 
 // A subresource that only one server has goes to that one, whoever asks.
@@ -184,5 +189,41 @@ func TestPatchesTogether(t *testing.T) {
 	all.Wait()
 	if version != 47 {
 		t.Errorf("the object is at version %d after 40 patches, want 47", version)
+	}
+}
+
+// A server that drains is left alone at once, also while what its health means for
+// everything else is still worked out, which takes longer than it drains where much else
+// is done.
+func TestDrainingServerIsLeftAtOnce(t *testing.T) {
+	a := record(t, "a", "1.32.13", pods, func(request) string { return ok("{}") })
+	b := record(t, "b", "1.31.14", pods, func(request) string { return ok("{}") })
+	var draining atomic.Bool
+	a.ready = func() string {
+		if draining.Load() {
+			return respond(500, "text/plain", "[-]shutdown failed: reason withheld")
+		}
+		return respond(200, "text/plain", "ok")
+	}
+	rebuilt := make(chan struct{})
+	defer close(rebuilt) // before anything waits for the end of the proxy
+	r := startWith(t, proxy.Config{Policies: func() *engine.Set {
+		if draining.Load() {
+			<-rebuilt
+		}
+		return nil
+	}}, map[string]string{"a.route.cel": `upstream.name == 'a' ? 1 : 0`}, nil, a, b)
+	r.eventually("a is asked", func() bool { r.do("GET", "/api/v1/pods", "", ""); return len(a.got()) > 0 })
+	draining.Store(true)
+	r.eventually("a is known to drain", func() bool {
+		return slices.ContainsFunc(r.pool.View().Servers, func(s *upstream.State) bool { return s.Name == "a" && !s.Healthy })
+	})
+	a.forget()
+	b.forget()
+	for range 20 {
+		r.do("GET", "/api/v1/pods", "", "")
+	}
+	if len(a.got()) > 0 || len(b.got()) != 20 {
+		t.Errorf("a got %d requests, b %d; want none and 20", len(a.got()), len(b.got()))
 	}
 }

@@ -153,6 +153,7 @@ func (m *member) markUp(ctx context.Context, when time.Time, took time.Duration)
 		}
 	}
 	cameUp := false
+	m.server.down.Store(false)
 	m.update(func(s *State) bool {
 		cameUp = !s.Healthy
 		s.Stale = s.Stale && !fresh
@@ -196,6 +197,7 @@ func (m *member) answers(doc *Document, err error) bool {
 
 // markDown makes the server unhealthy. A zero when is not a probe's.
 func (m *member) markDown(reason string, when time.Time, answering bool) (wentDown bool) {
+	m.server.down.Store(true)
 	here := m.update(func(s *State) bool {
 		wentDown = s.Healthy
 		changed := wentDown || s.Reason != reason || s.Answering != answering

@@ -31,10 +31,17 @@ type Server struct {
 
 	signs signs
 
+	// down is whether the server is not healthy at present.
+	down atomic.Bool
+
 	// doubts counts connections that broke off, settled is how many of them a probe has
 	// followed that went well.
 	doubts, settled atomic.Uint64
 }
+
+// Down reports whether the server is not healthy at present, where [State.Healthy] is of
+// the moment of its view.
+func (s *Server) Down() bool { return s.down.Load() }
 
 func newServer(cfg *Config, end endpoint, sec *secrets, dialFailed func(error)) *Server {
 	s := &Server{
