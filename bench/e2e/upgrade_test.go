@@ -50,7 +50,7 @@ const (
 	// seconds to start does fewer, and not fewer than leastRounds.
 	upgradeRounds = 500
 	leastRounds   = 100
-	roundsTimeout = 40 * time.Second
+	roundsTimeout = 25 * time.Second
 
 	// roundPause leaves the machine some time for others; balancerPause leaves it to
 	// the rounds through MVP, which count.
