@@ -197,7 +197,7 @@ func (s *side) object(name string) string {
 func (s *side) untilServed(t *testing.T) {
 	t.Helper()
 	var old reply
-	if _, ok := polled(20*time.Millisecond, func() bool {
+	if _, ok := polled(patience, 20*time.Millisecond, func() bool {
 		old = s.do(t, http.MethodGet, s.collection(s.url, s.kind.old), "", "", "")
 		stored := s.do(t, http.MethodGet, s.collection(s.stored, s.kind.new), "", "", "")
 		return old.code == http.StatusOK && stored.code == http.StatusOK

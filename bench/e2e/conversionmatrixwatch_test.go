@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	protobufs "k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -66,7 +67,7 @@ func (s *side) watches(t *testing.T, c watchCell) map[string]any {
 	list := s.ok(t, http.MethodGet, s.all(), "", "")
 	query := strings.NewReplacer("NAMESPACE", s.mark, "RV", list["metadata"].(map[string]any)["resourceVersion"].(string)).Replace(c.query)
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.collection(s.url, s.kind.old)+"?watch=1"+query, nil)
 	if err != nil {

@@ -13,6 +13,11 @@ import (
 	"time"
 )
 
+// seenWithin is how long MVP may take to show a change of what the servers serve
+// before a test fails. What MVP promises is a second; the test prints what it measured,
+// and leaves room for a machine that does too much at once.
+const seenWithin = 5 * time.Second
+
 // TestCustomResourceDefinitions measures how soon after the servers MVP shows what
 // CRDs and APIServices change.
 func TestCustomResourceDefinitions(t *testing.T) {
@@ -201,8 +206,8 @@ func (x *extensions) since(what string, start time.Time, ok func() bool) {
 
 func (x *extensions) until(what string, start time.Time, ok func() bool) time.Duration {
 	x.t.Helper()
-	if _, held := polled(20*time.Millisecond, ok); !held {
-		x.t.Fatalf("not within %v: %s", patience, what)
+	if _, held := polled(seenWithin-time.Since(start), 20*time.Millisecond, ok); !held {
+		x.t.Fatalf("not within %v: %s", seenWithin, what)
 	}
 	return time.Since(start)
 }

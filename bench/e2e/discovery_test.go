@@ -200,7 +200,7 @@ func testOneServer(t *testing.T, m *mvp) {
 // eventually polls for a condition of servers that have just started: they still add
 // to what they serve, and each document of theirs takes its own time for it.
 func eventually(condition func() bool) bool {
-	_, ok := polled(time.Second, condition)
+	_, ok := polled(time.Minute, time.Second, condition)
 	return ok
 }
 

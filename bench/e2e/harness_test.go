@@ -263,26 +263,25 @@ func (m *mvp) get(url string) (int, string) {
 // took.
 func (m *mvp) eventually(what string, condition func() bool) time.Duration {
 	m.t.Helper()
-	took, ok := polled(20*time.Millisecond, condition)
+	took, ok := polled(patience, 20*time.Millisecond, condition)
 	if !ok {
 		m.t.Fatalf("not within %v: %s", patience, what)
 	}
 	return took
 }
 
-// patience is how long a test waits for what must come. Nothing is said by it of how
-// soon that is: a machine may do much else.
-const patience = 2 * time.Minute
+// patience is how long a test waits for what must come, where it says no other time.
+const patience = 30 * time.Second
 
-// polled asks for a condition of other processes, which tell of a change only when
-// asked, until it holds, and returns how long that took; false if it does not.
-func polled(pause time.Duration, condition func() bool) (time.Duration, bool) {
+// polled asks for a condition of other processes until it holds, and returns how long
+// that took; false if it does not within limit.
+func polled(limit, pause time.Duration, condition func() bool) (time.Duration, bool) {
 	start := time.Now()
 	for !condition() {
-		if time.Since(start) > patience {
+		if time.Since(start) > limit {
 			return 0, false
 		}
-		time.Sleep(pause)
+		time.Sleep(pause) // other processes tell of a change only when asked
 	}
 	return time.Since(start), true
 }

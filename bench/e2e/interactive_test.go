@@ -85,7 +85,7 @@ func (r *running) sees(t *testing.T, want string) string {
 	t.Helper()
 	pattern := regexp.MustCompile(want)
 	var found []string
-	if _, ok := polled(5*time.Millisecond, func() bool {
+	if _, ok := polled(patience, 5*time.Millisecond, func() bool {
 		found = pattern.FindStringSubmatch(r.out.String())
 		return found != nil
 	}); !ok {

@@ -176,7 +176,7 @@ func (f *followed) compare() {
 	client, err := dynamic.NewForConfig(config)
 	f.must(err)
 	var difference string
-	if _, ok := polled(100*time.Millisecond, func() bool {
+	if _, ok := polled(patience, 100*time.Millisecond, func() bool {
 		list, err := client.Resource(f.kind).Namespace(f.namespace()).List(f.t.Context(), metav1.ListOptions{})
 		f.must(err)
 		want := map[string]string{}

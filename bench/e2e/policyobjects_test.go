@@ -69,7 +69,7 @@ func (o *objectsTest) in(t *testing.T) *objectsTest {
 
 func (o *objectsTest) waitFor(what string, ok func() bool) time.Duration {
 	o.t.Helper()
-	took, held := polled(20*time.Millisecond, ok)
+	took, held := polled(patience, 20*time.Millisecond, ok)
 	if !held {
 		o.t.Fatalf("not within %v: %s", patience, what)
 	}

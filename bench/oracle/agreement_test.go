@@ -18,7 +18,7 @@ const batch = 200
 // TestLibrary holds every conversion of the library to what kube-apiserver's own code
 // makes of the same objects.
 func TestLibrary(t *testing.T) {
-	labtest.SkipUnlessLab(t)
+	labtest.SkipUnlessLab(t) // it builds parts of Kubernetes, which takes minutes; the gate runs it
 	o := startOracles(t)
 	report := &report{}
 	t.Cleanup(func() {

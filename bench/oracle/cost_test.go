@@ -12,7 +12,7 @@ import (
 // client creates, and an answer to it. "decoded" reads and writes the same answers with
 // encoding/json, which is the least that a conversion would cost that decodes them.
 func BenchmarkLibrary(b *testing.B) {
-	labtest.SkipUnlessLab(b)
+	labtest.SkipUnlessLab(b) // it needs the same programs as TestLibrary
 	o := startOracles(b)
 	for _, p := range libraryPairs(b) {
 		r, err := o.route(&p)
